@@ -82,7 +82,7 @@ if (stale.length > 0) {
     console.error('exitwatch: cannot start, because the build failed');
   process.exitCode = isGood ? 0 : 1;
 }
-// Jest compares them with the times of the sources: see test/support/compile-programs.ts.
+// Jest compares them with the times of the sources: see test/support/global-setup.ts.
 const now = new Date();
 for (const file of existsSync('dist') ? filesOf('dist') : []) utimesSync(file, now, now);
 

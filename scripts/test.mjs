@@ -11,6 +11,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { testFiles } from './lanes.mjs';
+import { compileTestPrograms } from './test-programs.mjs';
 import { SETS } from './test-sets.mjs';
 
 const JEST = join('node_modules', 'jest', 'bin', 'jest.js');
@@ -29,6 +30,7 @@ mkdirSync(join('build', 'tests'), { recursive: true });
 rmSync(results, { force: true });
 
 const isLeftOut = SETS[values.without] ?? (() => false);
+await compileTestPrograms(); // before several runs of Jest would
 const files = testFiles().filter(({ path }) => SETS[values.set](path) && !isLeftOut(path));
 const of = (...lanes) => files.filter(({ lane }) => lanes.includes(lane));
 let codes;

@@ -9,7 +9,7 @@ import { jobArchive } from './image.mjs';
  */
 export async function runGuest(name, { imageFor, job, files = [], parameters = '', onMessage }) {
   const { arch, file: kernel, version } = fetchKernel(name);
-  const initramfs = Buffer.concat([imageFor(arch), jobArchive(job, files)]);
+  const initramfs = Buffer.concat([await imageFor(arch), jobArchive(job, files)]);
   await boot({ arch, kernel, initramfs, parameters, onMessage });
   return version;
 }

@@ -1,5 +1,5 @@
 // node vm-watcher.cjs: watches the virtual machines on its stdin, one JSON line each with the
-// argument of VmMonitor.watch(). Prints their verdicts as JSON lines.
+// argument of VmMonitor.watch(). Prints `ready` once it hears of ends, and their verdicts as JSON lines.
 const { createInterface } = require('node:readline');
 
 const { VmMonitor } = require('../../dist/vm');
@@ -7,6 +7,7 @@ const { VmMonitor } = require('../../dist/vm');
 const monitor = new VmMonitor();
 monitor.on('warning', () => {});
 monitor.on('stopped', (stop) => console.log(JSON.stringify(stop)));
+monitor.start().then(() => console.log('ready'));
 createInterface(process.stdin).on('line', (line) => {
   if (line !== '') monitor.watch(JSON.parse(line));
 });

@@ -55,7 +55,9 @@ const declareWith = (qemu: Qemu) => {
       const running = new Map<string, Played>();
       const verdicts = new Map<string, VmVerdict[]>();
       let watcher: LineProcess | undefined;
+      let isReady = false;
       const startWatcher = () => {
+        isReady = false;
         const started = new LineProcess(process.execPath, [
           `${REPOSITORY}/test/programs/vm-watcher.cjs`,
         ]);
@@ -67,6 +69,10 @@ const declareWith = (qemu: Qemu) => {
       };
       const read = async (from: LineProcess) => {
         for await (const line of from.lines) {
+          if (line === 'ready') {
+            isReady = true;
+            continue;
+          }
           const stop = JSON.parse(line) as VmVerdict;
           verdicts.set(stop.name, [...(verdicts.get(stop.name) ?? []), stop]);
           const played = running.get(stop.name);
@@ -102,6 +108,8 @@ const declareWith = (qemu: Qemu) => {
       let isOver = false;
       const harass = async () => {
         while (!isOver) {
+          // On a busy host it would always be killed before it can tell a verdict.
+          await until('the watcher to be ready', () => isReady);
           await setTimeout(300 + Math.random() * 500);
           watcher?.child.kill('SIGKILL');
           await watcher?.ended;

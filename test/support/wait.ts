@@ -102,8 +102,8 @@ function timeoutError(what: string, ms: number, known: Known | undefined, { stac
   } catch (error) {
     instead = String(error); // called by a timer: nothing would catch the error
   }
-  const message =
-    `timed out after ${(ms / 1000).toFixed(1)} s waiting for ${what}\n${instead}`.trim();
+  const told = instead === '' ? '' : `; instead: ${instead}`;
+  const message = `timed out after ${(ms / 1000).toFixed(1)} s waiting for ${what}${told}`;
   const error = new Error(message);
   const calls = stack
     .split('\n')

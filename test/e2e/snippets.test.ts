@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { identify } from '../../src';
 
 import { MemoryFolder } from '../support/bpffs';
+import { forgetAll } from '../support/keeper';
 import { PAGES } from '../support/pages';
 import { itAsRecorder, itAsRoot } from '../support/privilege';
 import { LineProcess } from '../support/programs';
@@ -217,6 +218,7 @@ describe('docs/supervisor.md', () => {
     expect(await next.line()).toBe('backup-1 exited 3 (while we were away)');
     next.child.kill();
     await next.ended;
+    await forgetAll(folder);
     rmSync(folder, { recursive: true });
   });
 

@@ -9,8 +9,8 @@ import { PARTS } from './ci-parts.mjs';
 
 const FOLDER = join('build', 'ci');
 
-/** How many run at a time, of those that compute and of the others. */
-const MOST = { computing: 1, waiting: 2 };
+/** How many run at a time: of those that compute, of the others, and in all. */
+const MOST = { computing: 3, waiting: 2, all: 4 };
 
 const wanted = process.argv.slice(2);
 const parts = PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
@@ -41,11 +41,15 @@ while (left.length > 0 || running.size > 0) {
 tell();
 
 function nextPart() {
+  const runs = [...running.keys()];
+  const hasRoom = (computes) =>
+    runs.length < MOST.all &&
+    runs.filter((other) => (other.computes ?? false) === computes).length <
+      (computes ? MOST.computing : MOST.waiting);
   const isReady = ({ needs = [], after = [], computes = false }) =>
     needs.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
     after.every((name) => !names.includes(name) || ended.has(name)) &&
-    [...running.keys()].filter((other) => (other.computes ?? false) === computes).length <
-      (computes ? MOST.computing : MOST.waiting);
+    hasRoom(computes);
   return left.find(isReady);
 }
 

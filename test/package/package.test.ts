@@ -67,7 +67,9 @@ const SCRIPTS: Record<Manager, string[]> = {
 /** The environment without the variables that npm sets for this run. */
 function environment(): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name));
-  return { ...Object.fromEntries(own), PATH: path, CI: '1' };
+  // Yarn would leave its compiled code in the temporary folder.
+  const yarn = { DISABLE_V8_COMPILE_CACHE: '1' };
+  return { ...Object.fromEntries(own), ...yarn, PATH: path, CI: '1' };
 }
 
 async function install(manager: Manager, what: string, project: string, ...options: string[]) {

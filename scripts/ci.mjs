@@ -9,8 +9,8 @@ import { PARTS } from './ci-parts.mjs';
 
 const FOLDER = join('build', 'ci');
 
-/** How many run at a time: of those that compute, of the others, and in all. */
-const MOST = { computing: 3, waiting: 2, all: 4 };
+/** How many run at a time: of those that wait, and of those that compute beside these, or alone. */
+const MOST = { waiting: 2, computingBeside: 1, computingAlone: 2 };
 
 const wanted = process.argv.slice(2);
 const parts = PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
@@ -42,14 +42,13 @@ tell();
 
 function nextPart() {
   const runs = [...running.keys()];
-  const hasRoom = (computes) =>
-    runs.length < MOST.all &&
-    runs.filter((other) => (other.computes ?? false) === computes).length <
-      (computes ? MOST.computing : MOST.waiting);
+  const computing = runs.filter(({ computes = false }) => computes).length;
+  const waiting = runs.length - computing;
+  const mostComputing = waiting > 0 ? MOST.computingBeside : MOST.computingAlone;
   const isReady = ({ needs = [], after = [], computes = false }) =>
     needs.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
     after.every((name) => !names.includes(name) || ended.has(name)) &&
-    hasRoom(computes);
+    (computes ? computing < mostComputing : waiting < MOST.waiting);
   return left.find(isReady);
 }
 

@@ -7,7 +7,7 @@ import { itIf } from '../support/privilege';
 import { run } from '../support/programs';
 
 // Each compilation takes a minute, or several on a busy machine.
-jest.setTimeout(300_000);
+jest.setTimeout(600_000);
 
 /** The output of a program, even if it fails. */
 async function outputOf(program: string, ...args: string[]): Promise<string> {

@@ -49,7 +49,8 @@ function nextPart() {
     needs.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
     after.every((name) => !names.includes(name) || ended.has(name)) &&
     (computes ? computing < mostComputing : waiting < MOST.waiting);
-  return left.find(isReady);
+  // What waits first: beside it less may compute.
+  return left.filter(isReady).sort((a, b) => Number(a.computes ?? 0) - Number(b.computes ?? 0))[0];
 }
 
 async function run(part) {

@@ -74,27 +74,33 @@ it(
   `${(LINES * 64) / 1e6} MB through a log process, while it, the keeper and the client die: no byte lost, none twice`,
   async () => {
     await using host = await KeeperHost.open();
-    const log = host.path('log');
-    await host.keeper.start(counting({ file: log, maxBytes: MOST_BYTES, keep: KEEP }));
     let kills = 0;
-    while (host.keeper.run('counts')?.state === 'running') {
-      const pid = logProcess(log);
-      if (pid !== undefined) kill(pid, 'SIGKILL');
-      kills++;
-      if (kills % 4 === 0) await host.reopen();
-      if (kills % 10 === 0) {
-        const { restarts } = host;
-        kill(host.keeperPid, 'SIGKILL');
-        await until('another keeper', () => host.restarts > restarts);
+    // It may have written all of it before we have a processor: then that shows nothing.
+    for (let runs = 1; kills <= 2; runs++) {
+      const [id, log] = [`counts${runs}`, host.path(`log${runs}`)];
+      await host.keeper.start({
+        ...counting({ file: log, maxBytes: MOST_BYTES, keep: KEEP }),
+        id,
+      });
+      kills = 0;
+      while (host.keeper.run(id)?.state === 'running') {
+        const pid = logProcess(log);
+        if (pid !== undefined) kill(pid, 'SIGKILL');
+        kills++;
+        if (kills % 4 === 0) await host.reopen();
+        if (kills % 10 === 0) {
+          const { restarts } = host;
+          kill(host.keeperPid, 'SIGKILL');
+          await until('another keeper', () => host.restarts > restarts);
+        }
+        await sleep(50);
       }
-      await sleep(50);
+      // Its parent was killed, too: its status may be unknown, but is not wrong.
+      expect([0, null]).toContain((await host.end(id)).exitCode);
+      await until('the log process to end', () => logProcess(log) === undefined);
+      expect(await countLines(log)).toBe(LINES);
+      expect(existsSync(`${log}.3`)).toBe(true);
     }
-    // Its parent was killed, too: its status may be unknown, but is not wrong.
-    expect([0, null]).toContain((await host.end('counts')).exitCode);
-    await until('the log process to end', () => logProcess(log) === undefined);
-    expect(await countLines(log)).toBe(LINES);
-    expect(existsSync(`${log}.3`)).toBe(true);
-    expect(kills).toBeGreaterThan(2);
   },
   PATIENCE_MS,
 );
@@ -103,20 +109,23 @@ it(
   `${(LINES * 64) / 1e6} MB into a file that is rotated: no byte lost, none twice`,
   async () => {
     await using host = await KeeperHost.open();
-    const log = host.path('log');
-    await host.keeper.start(counting({ stdout: log }));
-    const isRunning = () => host.keeper.run('counts')?.state === 'running';
     let rotations = 0;
-    while (isRunning()) {
-      await host.keeper.rotateLog('counts', log, KEEP);
-      rotations++;
-      // However slow the disk is, there are fewer than we keep.
-      while (isRunning() && statSync(log).size < LEAST_BYTES) await sleep(1);
-      if (rotations % 5 === 0) await host.reopen();
+    // It may have written all of it before we have a processor: then that shows nothing.
+    for (let runs = 1; rotations <= 2; runs++) {
+      const [id, log] = [`counts${runs}`, host.path(`log${runs}`)];
+      await host.keeper.start({ ...counting({ stdout: log }), id });
+      const isRunning = () => host.keeper.run(id)?.state === 'running';
+      rotations = 0;
+      while (isRunning()) {
+        await host.keeper.rotateLog(id, log, KEEP);
+        rotations++;
+        // However slow the disk is, there are fewer than we keep.
+        while (isRunning() && statSync(log).size < LEAST_BYTES) await sleep(1);
+        if (rotations % 5 === 0) await host.reopen();
+      }
+      expect(await host.end(id)).toMatchObject({ how: 'exited', exitCode: 0 });
+      expect(await countLines(log)).toBe(LINES);
     }
-    expect(await host.end('counts')).toMatchObject({ how: 'exited', exitCode: 0 });
-    expect(await countLines(log)).toBe(LINES);
-    expect(rotations).toBeGreaterThan(2);
   },
   PATIENCE_MS,
 );

@@ -40,7 +40,6 @@ export const PARTS = [
   { name: 'build', command: 'npm run build' },
   { name: 'test', command: 'npm test', needs: ['build'] },
   { name: 'lint', command: 'npm run lint', needs: ['build'], computes: true },
-  { name: 'package', command: 'npm run test:package', needs: ['build'], computes: true },
   {
     name: 'kernels',
     command: `npm run test:kernels -- --ci ${OLDEST} ${sampleOf(OTHERS, 1)}`,
@@ -64,6 +63,7 @@ export const PARTS = [
     needs: ['build'],
     computes: true,
   },
+  { name: 'package', command: 'npm run test:package', needs: ['build'], after: ['test'] },
   { name: 'e2e', command: 'npm run test:e2e', needs: ['build'], after: ['test'] },
   {
     name: 'soak',

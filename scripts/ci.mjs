@@ -61,7 +61,7 @@ async function run(part) {
   const beganAt = Date.now();
   console.log(`${clock()} ${name} begins: ${command}`);
   const script = `${command}; code=$?; times > ${times}; exit $code`;
-  const [program, ...args] = [...(computes ? ['nice', '-n', '10'] : []), 'sh', '-c', script];
+  const [program, ...args] = [...(computes ? ['nice', '-n', '5'] : []), 'sh', '-c', script];
   const child = spawn(program, args, { stdio: ['ignore', output, output] });
   const code = await new Promise((done) => child.once('close', (status) => done(status ?? 1)));
   closeSync(output);

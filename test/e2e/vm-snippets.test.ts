@@ -1,7 +1,6 @@
 // Lane: patient
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
@@ -11,8 +10,10 @@ import { blockWith, likeOnPage } from '../support/pages';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess } from '../support/programs';
 import { bootFrom, hasQemu, itWithQemu, TestVm } from '../support/qemu';
+import { connectSerial } from '../support/serial';
 import { ShellExamples, until } from '../support/shell-examples';
 import { promisesOf, SnippetProject, snippetsOf, type Snippet } from '../support/snippets';
+import { until as untilTrue } from '../support/wait';
 
 let project: SnippetProject;
 let examples: ShellExamples;
@@ -85,7 +86,11 @@ describe('the monitor of the README', () => {
   }
 
   async function powerOff(): Promise<void> {
-    const serial = connect({ path: examples.at('serial') }).on('error', () => undefined);
+    // QEMU may run before its serial port listens.
+    const serial = await untilTrue('the serial port to listen', () =>
+      connectSerial(examples.at('serial'), () => undefined),
+    );
+    serial.on('error', () => undefined);
     while (!serial.destroyed) {
       serial.write('p');
       await setTimeout(20);

@@ -30,7 +30,7 @@ if (arch === process.arch) {
 } else {
   env.CC = `${PREFIXES[arch]}gcc`;
   env.CXX = `${PREFIXES[arch]}g++`;
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-addon-'));
+  const folder = mkdtempSync(join(tmpdir(), 'ew-addon-'));
   for (const name of ['binding.gyp', 'native', 'package.json'])
     cpSync(name, join(folder, name), { recursive: true });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));

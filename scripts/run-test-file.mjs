@@ -29,7 +29,7 @@ export async function runTestFile(
   test,
   { moduleNameMapper = {}, env = {}, longestMs, isEnough = false, testName },
 ) {
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-test-file-'));
+  const folder = mkdtempSync(join(tmpdir(), 'ew-test-file-'));
   const [config, output, times] = ['config.json', 'report.json', 'times'].map((name) =>
     join(folder, name),
   );

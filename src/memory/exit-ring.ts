@@ -56,6 +56,8 @@ export class ExitRing {
   readonly #live = new Map<string, { isCommitted: boolean; at: number }>();
   /** Delivered from the ring: the live stream may report them, too. */
   readonly #recorded = new Map<string, number>();
+  /** Committed, and gone from one ring while there are others, which may have been read before they had them. */
+  readonly #committed = new Map<string, number>();
   #isMarked = false;
   #comparisons = 0;
   #leastLost = Infinity;
@@ -196,7 +198,11 @@ export class ExitRing {
 
   /** Whether this exit has not been delivered, and was not found in a ring before. */
   readonly #isNew = (id: string): boolean =>
-    !this.#live.has(id) && !this.#byId.has(id) && !this.#recorded.has(id);
+    !this.#live.has(id) && !this.#byId.has(id) && !this.#wasInAnother(id);
+
+  #wasInAnother(id: string): boolean {
+    return this.#recorded.has(id) || this.#committed.has(id);
+  }
 
   #pendingOf({ id, end, event }: RingExit): Pending {
     const twin = this.#byId.get(id);
@@ -207,8 +213,8 @@ export class ExitRing {
     if (twin !== undefined || live !== undefined) {
       return { ...done, isCommitted: (twin ?? live)?.isCommitted === true };
     }
-    // An older recorder had it, too, and it was committed since.
-    if (this.#recorded.has(id)) return { ...done, isCommitted: true };
+    // Another recorder had it, too, and it was committed since.
+    if (this.#wasInAnother(id)) return { ...done, isCommitted: true };
     return { ...done, isCommitted: false, waitsUntil: performance.now() + this.#patienceMs, event };
   }
 
@@ -234,7 +240,9 @@ export class ExitRing {
       if (count === 0) continue;
       const done = ring.pending.splice(0, count);
       for (const pending of done) {
-        if (this.#byId.get(pending.id) === pending) this.#byId.delete(pending.id);
+        if (this.#byId.get(pending.id) !== pending) continue;
+        this.#byId.delete(pending.id);
+        if (this.#rings.length > 1) this.#committed.set(pending.id, performance.now());
       }
       ring.recorder.commitRing(done.at(-1)?.end ?? 0);
     }
@@ -249,9 +257,11 @@ export class ExitRing {
       if (isCommitted) committed++;
     }
     this.#acknowledge(committed);
-    for (const [id, at] of this.#recorded) {
-      if (at >= before) break;
-      this.#recorded.delete(id);
+    for (const delivered of [this.#recorded, this.#committed]) {
+      for (const [id, at] of delivered) {
+        if (at >= before) break;
+        delivered.delete(id);
+      }
     }
   }
 }
@@ -272,6 +282,8 @@ function gapOf(losses: readonly NativeLoss[], toldUntil: number): Gap | null {
 }
 
 function markDelivered(pending: Pending): void {
-  pending.event = null;
-  pending.waitsUntil = 0;
+  for (let each: Pending | undefined = pending; each !== undefined; each = each.twin) {
+    each.event = null;
+    each.waitsUntil = 0;
+  }
 }

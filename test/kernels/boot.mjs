@@ -52,7 +52,7 @@ export async function despiteEmulator(name, attempt) {
  * its work is done.
  */
 export async function boot({ initramfs, onMessage, ...options }) {
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-guest-'));
+  const folder = mkdtempSync(join(tmpdir(), 'ew-guest-'));
   const initramfsFile = join(folder, 'initramfs');
   const consoleFile = join(folder, 'console');
   const consoleText = () => (existsSync(consoleFile) ? readFileSync(consoleFile, 'latin1') : '');

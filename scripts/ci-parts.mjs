@@ -33,6 +33,12 @@ const filesOf = (set) =>
     .map(({ path }) => path)
     .filter(SETS[set]);
 
+const SANITIZED = filesOf('default').filter((path) =>
+  /monitor\/exit-monitor|kernel\/loss|supervisor\/keeper/.test(path),
+);
+/** Each compiles native/ in its own way: see test/package/native-core.test.ts. */
+const CHECKERS = ['UBSan$', 'under valgrind', 'LeakSanitizer', 'ThreadSanitizer'];
+
 /** Clones take from it what is built the same. */
 const SHARED = `EXITWATCH_BUILDS="$PWD"/build/builds`;
 
@@ -49,8 +55,7 @@ export const PARTS = [
   { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
   {
     name: 'asan',
-    command:
-      'npm run test:asan -- native/lifecycle monitor/exit-monitor kernel/loss supervisor/keeper',
+    command: `npm run test:asan -- native/lifecycle ${sampleOf(SANITIZED, 6)}`,
     needs: ['build'],
     computes: true,
   },
@@ -63,7 +68,18 @@ export const PARTS = [
     needs: ['build'],
     computes: true,
   },
-  { name: 'package', command: 'npm run test:package', needs: ['build'], after: ['test'] },
+  {
+    name: 'package',
+    command: 'npm run test:package -- --without checkers',
+    needs: ['build'],
+    after: ['test'],
+  },
+  {
+    name: 'checkers',
+    command: `npx jest test/package/native-core -t '${sampleOf(CHECKERS, 1)}'`,
+    needs: ['build'],
+    computes: true,
+  },
   { name: 'e2e', command: 'npm run test:e2e', needs: ['build'], after: ['test'] },
   {
     name: 'soak',

@@ -27,6 +27,7 @@ const PARTS = new Map([
   ['soak', 'npm run test:soak'],
   ['vms', 'npm run test:vms'],
   ['fuzz', 'npm run fuzz -- --seconds 300'],
+  ['package', 'npm run test:package'],
   ['asan', 'npm run test:asan'],
   ['mutations', 'npm run test:mutations'],
   ['nodes', 'npm run test:nodes'],

@@ -13,5 +13,6 @@ export const SETS = {
   default: (path) => !isIn('e2e/', 'package/', 'soak/')(path) || ONCE(path),
   e2e: isIn('e2e/'),
   package: isIn('package/'),
+  checkers: isIn('package/native-core.'),
   soak: isIn('soak/', 'sources/pidfd.', 'identity/pid-reuse.'),
 };

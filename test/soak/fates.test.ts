@@ -150,11 +150,7 @@ describeForEachFilter((filter) => {
   describe.each(sources)('and %j', (options) => {
     // The kernel itself reaps a process that ends with its pid namespace, so it cannot stay a
     // zombie.
-    // A CPU limit takes a second: a single round tries it once.
-    const hasCpuLimits = ROUNDS > 1 || (filter === 'ebpf' && options === SOURCES[0]);
-    const alone = ALONE.filter(([name]) => name !== 'namespace-death' || !isHeld(options)).filter(
-      ([name]) => hasCpuLimits || !name.endsWith('cpu-limit'),
-    );
+    const alone = ALONE.filter(([name]) => name !== 'namespace-death' || !isHeld(options));
     const byAnother = BY_ANOTHER.filter(([name]) => name !== 'cgroup-kill' || KERNEL.cgroupKill);
 
     itAsRoot.each(alone)('%s: %s comes from %j', async (name, signal, sender) => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
-import type { ExitEvent, Filter, Gap, SourceChange } from '../../src';
+import type { ExitEvent, Gap, SourceChange } from '../../src';
 
 import { Crowd } from '../support/crowd';
 import { describeForEachFilter, environmentFor } from '../support/filters';
@@ -13,7 +13,6 @@ import { isLeftOpen, KERNEL } from '../support/kernel';
 import { itAsRoot } from '../support/privilege';
 import { LineProcess, program, PROGRAMS, REPOSITORY, run } from '../support/programs';
 import { roomForProcesses } from '../support/room';
-import { ROUNDS } from '../support/rounds';
 import { until } from '../support/wait';
 
 const INTERVAL_MS = process.env['EXITWATCH_EMULATED'] === undefined ? 500 : 1000;
@@ -55,11 +54,6 @@ async function heldOf(most: number): Promise<{ crowd: Crowd; pids: string[] }> {
 async function endAll({ crowd }: { crowd: Crowd }): Promise<void> {
   crowd.end();
   await crowd.reaped();
-}
-
-/** A single round covers what takes long, and does not depend on the filter, with one of them. */
-function itInDepth(filter: Filter): typeof itAsRoot | (() => void) {
-  return filter === 'ebpf' || ROUNDS > 1 ? itAsRoot : () => undefined;
 }
 
 describeForEachFilter((filter) => {
@@ -152,7 +146,7 @@ describeForEachFilter((filter) => {
     }
   });
 
-  itInDepth(filter)('a stream that stays silent ends in an error', async () => {
+  itAsRoot('a stream that stays silent ends in an error', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
     const env = {
@@ -173,7 +167,7 @@ describeForEachFilter((filter) => {
     }
   });
 
-  itInDepth(filter)('a stream that stays silent does not affect watches with pidfds', async () => {
+  itAsRoot('a stream that stays silent does not affect watches with pidfds', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'exitwatch-deaf-'));
     const deafWhile = join(folder, 'deaf');
     const [during, after, again] = [await heldOf(1000), await heldOf(100), await heldOf(10)];
@@ -264,7 +258,7 @@ describeForEachFilter((filter) => {
     rmSync(folder, { recursive: true });
   });
 
-  itInDepth(filter)('a busy event loop does not make a stream silent', async () => {
+  itAsRoot('a busy event loop does not make a stream silent', async () => {
     const script = `
       const { ExitMonitor } = require(${JSON.stringify(REPOSITORY)});
       const { setTimeout } = require('node:timers/promises');

@@ -133,5 +133,4 @@ const declareWith = (qemu: Qemu) => {
 };
 
 declareWith(INSTALLED);
-// The fetched QEMU. In a single round vm-truth-table uses it.
-if (ROUNDS > 1) declareWith(backportedQemu());
+declareWith(backportedQemu());

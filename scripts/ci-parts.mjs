@@ -16,12 +16,12 @@ const COMMIT = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
  * What the hash of the commit selects of that of which there is too much for each change. By chance it is
  * all of it within some ten commits; `npm run test:nightly` has all of it.
  */
-function sampleOf(all, count) {
+function sampleOf(all, count, separator = ' ') {
   const rank = (name) => createHash('sha256').update(`${COMMIT} ${name}`).digest('hex');
   return [...all]
     .sort((a, b) => rank(a).localeCompare(rank(b)))
     .slice(0, count)
-    .join(' ');
+    .join(separator);
 }
 
 const [OLDEST, ...OTHERS] = Object.keys(KERNELS).filter((name) => KERNELS[name].arch === 'x64');
@@ -36,8 +36,15 @@ const filesOf = (set) =>
 const SANITIZED = filesOf('default').filter((path) =>
   /monitor\/exit-monitor|kernel\/loss|supervisor\/keeper/.test(path),
 );
-/** Each compiles native/ in its own way: see test/package/native-core.test.ts. */
-const CHECKERS = ['UBSan$', 'under valgrind', 'LeakSanitizer', 'ThreadSanitizer'];
+/** What takes long, and seldom fails: two of these, and all of them in `npm run test:nightly`. */
+const ROTATING = [
+  ...['UBSan$', 'under valgrind', 'LeakSanitizer', 'ThreadSanitizer'].map(
+    (test) => `npx jest test/package/native-core -t '${test}'`,
+  ),
+  ...['test/package/bundlers', 'test/package/types', 'test/e2e/stories'].map(
+    (file) => `npx jest ${file}`,
+  ),
+];
 
 /** Clones take from it what is built the same. */
 const SHARED = `EXITWATCH_BUILDS="$PWD"/build/builds`;
@@ -45,17 +52,17 @@ const SHARED = `EXITWATCH_BUILDS="$PWD"/build/builds`;
 export const PARTS = [
   { name: 'build', command: 'npm run build' },
   { name: 'test', command: 'npm test', needs: ['build'] },
-  { name: 'lint', command: 'npm run lint', needs: ['build'], computes: true },
   {
     name: 'kernels',
     command: `npm run test:kernels -- --ci ${OLDEST} ${sampleOf(OTHERS, 1)}`,
     needs: ['build'],
     computes: true,
   },
+  { name: 'lint', command: 'npm run lint', needs: ['build'], computes: true },
   { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
   {
     name: 'asan',
-    command: `npm run test:asan -- native/lifecycle ${sampleOf(SANITIZED, 6)}`,
+    command: `npm run test:asan -- native/lifecycle ${sampleOf(SANITIZED, 4)}`,
     needs: ['build'],
     computes: true,
   },
@@ -70,17 +77,16 @@ export const PARTS = [
   },
   {
     name: 'package',
-    command: 'npm run test:package -- --without checkers',
+    command: 'npm run test:package -- --without rotating',
     needs: ['build'],
     after: ['test'],
   },
   {
-    name: 'checkers',
-    command: `npx jest test/package/native-core -t '${sampleOf(CHECKERS, 1)}'`,
+    name: 'e2e',
+    command: 'npm run test:e2e -- --without rotating',
     needs: ['build'],
-    computes: true,
+    after: ['test'],
   },
-  { name: 'e2e', command: 'npm run test:e2e', needs: ['build'], after: ['test'] },
   {
     name: 'soak',
     command: 'EXITWATCH_ROUNDS=1 npm run test:soak -- --without default',
@@ -97,9 +103,15 @@ export const PARTS = [
     name: 'environment',
     command:
       `${SHARED} npm run test:environments -- ${sampleOf(QUIET, 1)}` +
-      ` --tests ${sampleOf(filesOf('default'), 12).replaceAll(' ', ',')}`,
+      ` --tests ${sampleOf(filesOf('default'), 12, ',')}`,
     needs: ['build'],
     after: ['test'],
+  },
+  {
+    name: 'rotating',
+    command: sampleOf(ROTATING, 2, ' && '),
+    needs: ['build'],
+    after: ['package'],
     computes: true,
   },
 ];

@@ -13,6 +13,7 @@ export const SETS = {
   default: (path) => !isIn('e2e/', 'package/', 'soak/')(path) || ONCE(path),
   e2e: isIn('e2e/'),
   package: isIn('package/'),
-  checkers: isIn('package/native-core.'),
+  /** CI runs a part of these: see ci-parts.mjs. */
+  rotating: isIn('package/native-core.', 'package/bundlers.', 'package/types.', 'e2e/stories.'),
   soak: isIn('soak/', 'sources/pidfd.', 'identity/pid-reuse.'),
 };

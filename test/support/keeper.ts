@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 
 import type { ExitEvent } from '../../src/index.js';
 import {
@@ -161,15 +162,19 @@ export async function forgetAll(stateDir: string): Promise<void> {
   if (!existsSync(join(stateDir, 'keeper', 'socket'))) return;
   const keeper = new Keeper({ stateDir });
   await keeper.open();
+  let refusal: unknown;
   const forgets = async (id: string) => {
     await keeper.stop(id, { signal: 'SIGKILL' });
     return keeper.forget(id).then(
       () => true,
-      () => false, // something of it is alive
+      (error: unknown) => void (refusal = error), // something of it is alive
     );
   };
+  const told = (id: string) => () => `${inspect(refusal)}, ${inspect(keeper.run(id))}`;
   try {
-    for (const { id } of keeper.runs()) await until(`run ${id} to be forgotten`, () => forgets(id));
+    for (const { id } of keeper.runs()) {
+      await until(`run ${id} to be forgotten`, async () => (await forgets(id)) === true, told(id));
+    }
   } finally {
     await keeper.close();
   }

@@ -162,19 +162,23 @@ export async function forgetAll(stateDir: string): Promise<void> {
   if (!existsSync(join(stateDir, 'keeper', 'socket'))) return;
   const keeper = new Keeper({ stateDir });
   await keeper.open();
-  let refusal: unknown;
+  const refusals = new Map<string, unknown>();
   const forgets = async (id: string) => {
     await keeper.stop(id, { signal: 'SIGKILL' });
-    return keeper.forget(id).then(
-      () => true,
-      (error: unknown) => void (refusal = error), // something of it is alive
+    await keeper.forget(id).then(
+      () => refusals.delete(id),
+      (error: unknown) => refusals.set(id, error), // something of it is alive
     );
   };
-  const told = (id: string) => () => `${inspect(refusal)}, ${inspect(keeper.run(id))}`;
+  // One may hold open what another one waits for, such as the FIFO of its log.
+  const all = () => keeper.runs().map(({ id }) => id);
+  const told = () => inspect([keeper.runs(), refusals]);
+  const isEmpty = async () => {
+    await Promise.all(all().map(forgets));
+    return all().length === 0;
+  };
   try {
-    for (const { id } of keeper.runs()) {
-      await until(`run ${id} to be forgotten`, async () => (await forgets(id)) === true, told(id));
-    }
+    await until('all runs to be forgotten', isEmpty, told);
   } finally {
     await keeper.close();
   }

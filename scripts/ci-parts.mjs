@@ -59,7 +59,7 @@ export const PARTS = [
     computes: true,
   },
   { name: 'lint', command: 'npm run lint', needs: ['build'], computes: true },
-  { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', computes: true },
+  { name: 'fuzz', command: 'npm run fuzz -- --seconds 5', needs: ['build'], computes: true },
   {
     name: 'asan',
     command: `npm run test:asan -- native/lifecycle ${sampleOf(SANITIZED, 4)}`,

@@ -170,7 +170,9 @@ describe('that intents may be lost is noticed if', () => {
     await expect(new IntentHistory(path, begunAt).read(aMinuteAgo())).rejects.toMatchObject(
       refused,
     );
-    await new IntentLog(path).create();
+    const log = new IntentLog(path);
+    await log.create();
+    await log.close();
     await expect(new IntentHistory(path, begunAt).read(aMinuteAgo())).rejects.toMatchObject(
       refused,
     );

@@ -156,7 +156,12 @@ export class LogTail {
 
   async #open(path: string): Promise<boolean> {
     try {
-      this.#file = await open(path, FLAGS);
+      const file = await open(path, FLAGS);
+      if (this.#isClosed) {
+        await file.close();
+        return false;
+      }
+      this.#file = file;
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;

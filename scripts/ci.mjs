@@ -9,8 +9,8 @@ import { PARTS } from './ci-parts.mjs';
 
 const FOLDER = join('build', 'ci');
 
-/** How many run at a time: of those that wait, and of those that compute beside these, or alone. */
-const MOST = { waiting: 2, computingBeside: 1, computingAlone: 2 };
+/** How many run at a time: of those that wait, of those that compute, and of both. */
+const MOST = { waiting: 2, computing: 2, all: 3 };
 
 const wanted = process.argv.slice(2);
 const parts = PARTS.filter(({ name }) => wanted.length === 0 || wanted.includes(name));
@@ -42,13 +42,13 @@ tell();
 
 function nextPart() {
   const runs = [...running.keys()];
+  if (runs.length >= MOST.all) return undefined;
   const computing = runs.filter(({ computes = false }) => computes).length;
   const waiting = runs.length - computing;
-  const mostComputing = waiting > 0 ? MOST.computingBeside : MOST.computingAlone;
   const isReady = ({ needs = [], after = [], computes = false }) =>
     needs.every((name) => !names.includes(name) || ended.get(name)?.code === 0) &&
     after.every((name) => !names.includes(name) || ended.has(name)) &&
-    (computes ? computing < mostComputing : waiting < MOST.waiting);
+    (computes ? computing < MOST.computing : waiting < MOST.waiting);
   // What waits first: beside it less may compute.
   return left.filter(isReady).sort((a, b) => Number(a.computes ?? 0) - Number(b.computes ?? 0))[0];
 }

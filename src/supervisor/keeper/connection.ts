@@ -11,6 +11,7 @@ const LONGEST_HELLO_MS = 10_000;
 
 interface Pending {
   items: Message[];
+  onAnswer: ((answer: Answer) => void) | undefined;
   resolve: (answer: Answer) => void;
   reject: (error: Error) => void;
 }
@@ -71,8 +72,12 @@ export class KeeperConnection extends EventEmitter<ConnectionEvents> {
     );
   }
 
-  /** Rejects only if the connection is lost. */
-  request(fields: Fields): Promise<Answer> {
+  /**
+   * Rejects only if the connection is lost.
+   *
+   * @param onAnswer called before any event that the keeper told after its answer, which may have come with it
+   */
+  request(fields: Fields, onAnswer?: (answer: Answer) => void): Promise<Answer> {
     const seq = ++this.#seq;
     const bytes = encodeMessage([['seq', String(seq)], ...fields]);
     return new Promise((resolve, reject) => {
@@ -80,7 +85,7 @@ export class KeeperConnection extends EventEmitter<ConnectionEvents> {
         reject(keeperError('the connection to the keeper was lost'));
         return;
       }
-      this.#pending.set(seq, { items: [], resolve, reject });
+      this.#pending.set(seq, { items: [], onAnswer, resolve, reject });
       this.#socket.write(bytes);
     });
   }
@@ -113,7 +118,13 @@ export class KeeperConnection extends EventEmitter<ConnectionEvents> {
       return;
     }
     this.#pending.delete(seq);
-    pending.resolve({ message, items: pending.items });
+    const answer = { message, items: pending.items };
+    try {
+      pending.onAnswer?.(answer);
+      pending.resolve(answer);
+    } catch (error) {
+      pending.reject(error as Error);
+    }
   }
 }
 

@@ -124,15 +124,16 @@ export class KeeperLink {
     });
     // In this order: what happens while it lists is told as well.
     await connection.request([['op', 'watch']]);
-    const { items } = await connection.request([['op', 'list']]);
-    if (this.#isClosed) {
-      connection.close();
-      throw closedError();
-    }
-    this.#connection = connection;
-    this.#newFields = new Set(hello.all('can'));
-    this.#ready = this.#host.onConnected(hello, items);
-    return this.#ready;
+    let ready: KeeperReady | undefined;
+    await connection.request([['op', 'list']], ({ items }) => {
+      if (this.#isClosed) return;
+      this.#connection = connection;
+      this.#newFields = new Set(hello.all('can'));
+      ready = this.#ready = this.#host.onConnected(hello, items);
+    });
+    if (ready !== undefined) return ready;
+    connection.close();
+    throw closedError();
   }
 
   /** Whether the keeper takes this field, which older ones do not. */

@@ -1,4 +1,4 @@
-// Lane: unit
+// Lane: patient
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';

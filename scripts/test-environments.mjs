@@ -23,7 +23,7 @@ import { ENVIRONMENTS } from './environments.mjs';
 class PidsCgroup {
   constructor(name, most) {
     const [root] = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'].filter(existsSync);
-    this.folder = join(root, `exitwatch-${name}-${process.pid}`);
+    this.folder = join(root, `ew-${name}-${process.pid}`);
     mkdirSync(this.folder);
     writeFileSync(join(this.folder, 'pids.max'), String(most));
   }

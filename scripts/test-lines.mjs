@@ -1,9 +1,9 @@
-// npm run test:lines [-- PATTERN…]: which lines of src/ and native/ each test file runs, and which only
-// that file runs. PATTERN is part of a test file's path; without one, all run, which takes more than an
-// hour. Runs the last commit in a clone in build/lines, and writes build/lines/map.json. What a run has
-// found is kept by commit: after an interruption, call it again. A test file that fails is in the map,
-// too; the table says what has failed. Requires clang 19 and llvm 19.
-import { execFileSync, spawnSync } from 'node:child_process';
+// npm run test:lines [-- --workers N] [PATTERN…]: which lines of src/ and native/ each test file runs, and which
+// only that file runs. PATTERN is part of a test file's path; without one, all run, which takes more than
+// an hour. Runs the last commit in a clone in build/lines, and writes build/lines/map.json; with N workers, in as
+// many clones. What a run has found is kept by commit: after an interruption, call it again. A test file that fails is
+// in the map, too; the table says what has failed. Requires clang 19 and llvm 19.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 
 import { checkTools, countedLines, countingCompilers, countingPrograms } from './line-counts.mjs';
 import { compileWithProbes } from './line-probes.mjs';
@@ -38,37 +39,60 @@ const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim();
 const commit = git('rev-parse', '--short', 'HEAD');
 /** Other clones do not know the commit, but may have the same folders. */
 const folders = { src: git('rev-parse', 'HEAD:src'), native: git('rev-parse', 'HEAD:native') };
-const folder = resolve('build', 'lines', commit);
+const { values, positionals: patterns } = parseArgs({
+  allowPositionals: true,
+  options: {
+    workers: { type: 'string', default: '1' },
+    // Which of the workers this is, from 0.
+    worker: { type: 'string' },
+  },
+});
+const workers = Number(values.workers);
+const worker = values.worker === undefined ? undefined : Number(values.worker);
+const results = resolve('build', 'lines', commit, 'results');
+const folder = resolve('build', 'lines', commit, `worker-${worker ?? 0}`);
 const tree = join(folder, 'tree');
 /** A link to the folder for what the test file that runs leaves. */
 const now = join(folder, 'now');
-const results = join(folder, 'results');
 const linesFile = join(folder, 'lines.json');
 
 checkTools();
 mkdirSync(results, { recursive: true });
 const compilers = countingCompilers(folder, now);
+const others = worker === undefined ? runOthers() : undefined;
 if (!existsSync(linesFile)) build();
 const product = JSON.parse(readFileSync(linesFile, 'utf8'));
 
 const all = git('ls-files', 'test/*.test.ts').split('\n');
-const patterns = process.argv.slice(2);
 const wanted = all.filter(
   (test) => patterns.length === 0 || patterns.some((pattern) => test.includes(pattern)),
 );
 for (const [i, test] of wanted.entries()) {
-  if (existsSync(resultFile(test))) continue;
+  if (existsSync(resultFile(test)) || i % workers !== (worker ?? 0)) continue;
   const result = await runTest(test);
   writeWhole(resultFile(test), JSON.stringify(result));
   const { wallSeconds, failed } = result;
   const outcome = failed.length === 0 ? '' : `; failed: ${failed.join(' | ')}`;
   console.log(`${i + 1} of ${wanted.length}: ${test}, ${wallSeconds} s${outcome}`);
-  writeMap(known());
+  if (worker === undefined) writeMap(known());
 }
-const found = known();
-writeMap(found);
-printTable(found);
-if (found.length < all.length) console.log(`${all.length - found.length} test files did not run`);
+await others;
+if (worker === undefined) {
+  const found = known();
+  writeMap(found);
+  printTable(found);
+  if (found.length < all.length) console.log(`${all.length - found.length} test files did not run`);
+}
+
+/** The workers but the first one, which this process is. Each builds, because the paths are in the binaries. */
+function runOthers() {
+  const run = (number) =>
+    new Promise((done) => {
+      const args = [process.argv[1], '--workers', values.workers, '--worker', number, ...patterns];
+      spawn(process.execPath, args, { stdio: 'inherit' }).once('close', done);
+    });
+  return Promise.all(Array.from({ length: workers - 1 }, (_, i) => run(String(i + 1))));
+}
 
 function build() {
   console.log(`building ${commit} in ${tree}`);

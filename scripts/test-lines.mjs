@@ -48,6 +48,7 @@ const { values, positionals: patterns } = parseArgs({
   },
 });
 const workers = Number(values.workers);
+if (!Number.isInteger(workers) || workers < 1) throw new Error('--workers must be a number');
 const worker = values.worker === undefined ? undefined : Number(values.worker);
 const results = resolve('build', 'lines', commit, 'results');
 const folder = resolve('build', 'lines', commit, `worker-${worker ?? 0}`);

@@ -10,7 +10,7 @@ import { MessageReader } from '../../src/supervisor/keeper/message.js';
 import { KeeperHost } from '../support/keeper';
 import { until } from '../support/wait';
 
-/** Brings a client what a keeper says, but from its list on all at once, as to a client that is busy. */
+/** Brings a client what a keeper says, but from one answer on all at once, as to a client that is busy. */
 class Courier implements AsyncDisposable {
   readonly stateDir = mkdtempSync(join(tmpdir(), 'exitwatch-courier-'));
   readonly events: (string | null)[] = [];
@@ -18,7 +18,8 @@ class Courier implements AsyncDisposable {
   #held: Buffer[] | undefined;
   #client: Socket | undefined;
 
-  constructor(host: KeeperHost) {
+  /** @param op the request from whose answer on it holds back */
+  constructor(host: KeeperHost, op: string) {
     mkdirSync(join(this.stateDir, 'keeper'), { mode: 0o700 });
     this.#server = createServer((client) => {
       const keeper = connect(host.path('keeper', 'socket'));
@@ -27,8 +28,8 @@ class Courier implements AsyncDisposable {
       client
         .on('close', () => keeper.destroy())
         .on('data', (piece) => {
-          const isList = asked.read(piece).some((message) => message.text('op') === 'list');
-          if (isList) this.#held = [];
+          const isIt = asked.read(piece).some((message) => message.text('op') === op);
+          if (isIt) this.#held = [];
           keeper.write(piece);
         });
       keeper.on('data', (piece) => {
@@ -39,7 +40,7 @@ class Courier implements AsyncDisposable {
     }).listen(join(this.stateDir, 'keeper', 'socket'));
   }
 
-  get hasList(): boolean {
+  get hasAnswer(): boolean {
     return (this.#held?.length ?? 0) > 0;
   }
 
@@ -58,12 +59,12 @@ class Courier implements AsyncDisposable {
 it('an end that comes together with the list that has its run as running is known', async () => {
   await using host = await KeeperHost.open();
   await host.keeper.start({ id: 'run', command: 'sleep', args: ['1000'] });
-  await using courier = new Courier(host);
+  await using courier = new Courier(host, 'list');
   const client = new Keeper({ stateDir: courier.stateDir });
   const ended: string[] = [];
   client.on('ended', (_, { id }) => ended.push(id));
   const opened = client.open();
-  await until('the list', () => courier.hasList);
+  await until('the list', () => courier.hasAnswer);
   await host.keeper.signal('run', 'SIGKILL');
   await until('the end', () => courier.events.includes('ended'));
   courier.release();
@@ -71,5 +72,22 @@ it('an end that comes together with the list that has its run as running is know
   expect(client.run('run')).toMatchObject({ state: 'ended', waitStatus: 9 });
   await until('the end to be told', () => ended.length > 0);
   expect(ended).toEqual(['run']);
+  await client.close();
+});
+
+it('the end of a run is known that comes together with its start, and with the answer that the one before is forgotten', async () => {
+  await using host = await KeeperHost.open();
+  await host.keeper.start({ id: 'run', command: 'true' });
+  await host.untilEmpty('run');
+  await using courier = new Courier(host, 'forget');
+  const client = new Keeper({ stateDir: courier.stateDir });
+  await client.open();
+  const forgotten = client.forget('run');
+  const started = client.start({ id: 'run', command: 'sh', args: ['-c', 'exit 7'] });
+  await until('the end', () => courier.events.includes('ended'));
+  courier.release();
+  await forgotten;
+  await started;
+  expect(client.run('run')).toMatchObject({ state: 'ended', waitStatus: 7 << 8 });
   await client.close();
 });

@@ -189,12 +189,12 @@ export class KeeperLink {
    * Asks again if the connection is lost: all requests but `signal` say what shall be, and not what
    * to do once more.
    */
-  async request(fields: Fields): Promise<Answer> {
+  async request(fields: Fields, onAnswer?: (answer: Answer) => void): Promise<Answer> {
     const deadline = performance.now() + LONGEST_REQUEST_MS;
     for (;;) {
       const connection = await this.connected();
       try {
-        return await connection.request(fields);
+        return await connection.request(fields, onAnswer);
       } catch (error) {
         const isAgain = (fields[0]?.[1] ?? '') !== 'signal' && performance.now() < deadline;
         if (

@@ -234,13 +234,19 @@ export class Keeper extends EventEmitter<KeeperEvents> {
   async forget(id: string): Promise<void> {
     checkRunId(id);
     const wasThere = this.run(id) !== null;
-    const { message } = await this.#link.request([
-      ['op', 'forget'],
-      ['run', id],
-    ]);
+    const { message } = await this.#link.request(
+      [
+        ['op', 'forget'],
+        ['run', id],
+      ],
+      // What is told after it is of the next run of this id.
+      (answer) => {
+        if (!answer.message.has('error')) this.#runs.drop(id);
+      },
+    );
     // It may have been forgotten when the connection was lost before the answer.
     if (!wasThere || message.text('error') !== 'no-run') checkAnswer(message, id);
-    this.#runs.drop(id);
+    if (message.has('error')) this.#runs.drop(id);
   }
 
   /**

@@ -110,14 +110,20 @@ describe('the monitor of the README', () => {
     const lines = blockWith('README.md', 'web1: a signal').split('\n');
     const line = lines.find((each) => each.includes(part)) ?? '';
     const { text, ...rest } = snippet();
-    const waits =
-      "await new Promise((resolve) => monitor.once('running', resolve)); console.log(pid);";
+    // On a busy host the signal trace may begin later than the machine runs.
+    const waits = `
+      await new Promise((resolve) => monitor.once('running', resolve));
+      await monitor.start();
+      console.log(pid);`;
     const changed = text.replace('const verdict', `${waits}\nconst verdict`);
-    const node = project.run({ ...rest, text: changed }, '', '', installGuest());
+    const after = 'console.error(JSON.stringify(verdict.exit));';
+    const node = project.run({ ...rest, text: changed }, '', after, installGuest());
     await end((await node.line()) ?? '');
-    expect((await node.rest()).map((each) => each.trimEnd())).toEqual([
-      expect.stringMatching(likeOnPage(line)),
-    ]);
+    const printed = (await node.rest()).map((each) => each.trimEnd());
+    expect({ printed, exit: node.stderr }).toEqual({
+      printed: [expect.stringMatching(likeOnPage(line))],
+      exit: expect.stringMatching(/^\{/) as string,
+    });
   });
 });
 

@@ -368,7 +368,7 @@ describe('a keeper', () => {
     const isGoneNow = 'case "$(cat /proc/$pid/stat 2> /dev/null)" in *") Z "*|"") echo gone;; esac';
     const look = `for pid in ${pids}; do ${isGoneNow}; done > ${seen}; exit 0`;
     await host.keeper.start({ id: 'two', command: 'sh', args: ['-c', look] });
-    await host.end('two');
+    expect(await host.end('two')).toMatchObject({ how: 'exited', exitCode: 0 });
     expect({ isGone, wasKilled }).toEqual({ isGone: true, wasKilled: true });
     expect(readFileSync(seen, 'utf8')).toBe('gone\ngone\n');
   });

@@ -7,9 +7,11 @@ const KERNEL_NAME_BYTES = 15;
 const MOST_CHARACTERS = 1024;
 
 /**
- * Globs (`*`, `?`, `[a-z]`) for process names; they also match names that the kernel has truncated.
+ * Globs (`*`, `?`, `[a-z]`) for process names; they also match names that the kernel has truncated, and a
+ * name that is written in just this way, such as `worker[3]`.
  */
 export class NamePattern {
+  readonly #globs: readonly string[];
   readonly #patterns: readonly RegExp[];
   readonly #longPatterns: readonly LongPattern[];
   /** The names that match, if no pattern has wildcards; otherwise `null`. */
@@ -17,7 +19,8 @@ export class NamePattern {
 
   /** @throws ExitwatchError `ERR_EXITWATCH_INVALID_OPTION` */
   constructor(globs: readonly string[]) {
-    const hasWildcards = globs.some((glob) => /[*?[]/.test(glob));
+    const hasWildcards = globs.some((glob) => WILDCARDS.test(glob));
+    this.#globs = globs;
     const longGlobs = globs.filter((glob) => Buffer.byteLength(glob) > KERNEL_NAME_BYTES);
     this.literals = hasWildcards ? null : [...new Set([...globs, ...longGlobs.map(cutName)])];
     this.#patterns = globs.map(globPattern);
@@ -31,6 +34,7 @@ export class NamePattern {
   matches(names: readonly string[]): boolean {
     return names.some(
       (name) =>
+        this.#globs.includes(name) ||
         this.#patterns.some((pattern) => pattern.test(name)) ||
         this.#longPatterns.some(({ cut, whole }) => {
           if (!cut.test(name)) return false;
@@ -47,6 +51,13 @@ export class NamePattern {
       names.some((name) => this.#longPatterns.some(({ cut }) => cut.test(name)))
     );
   }
+}
+
+const WILDCARDS = /[*?[]/;
+
+/** A glob that matches this name alone. */
+export function literally(name: string): string {
+  return name.replace(/[*?[]/g, '[$&]');
 }
 
 /** For the names of processes whose program has a long name. */

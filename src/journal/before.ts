@@ -1,3 +1,5 @@
+import { literally } from '../common/name-pattern.js';
+
 import type { JournalDirectory } from './journal-directory.js';
 import { type Missing, missingAmong } from './missing.js';
 import { momentOf, msBetween, startOf } from './moments.js';
@@ -46,9 +48,4 @@ export async function missingBefore(journal: JournalDirectory, end: JournalExit)
 
 export function dayBeforeOf({ exitedAt }: JournalExit): Date {
   return new Date(exitedAt.getTime() - DAY_MS);
-}
-
-/** A pattern for this name alone. */
-function literally(name: string): string {
-  return name.replace(/[*?[]/g, '[$&]');
 }

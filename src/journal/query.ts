@@ -23,7 +23,7 @@ import { enderOf, isOfSegment, namesOf, SHORT_ID, term, type TermSet } from './t
 export interface JournalQuery {
   /** The directory of the journal. */
   dir: string;
-  /** Only what happened at this time or later, or earlier, by the wall clock of then. */
+  /** Only what happened from the first of these times to the second, by the wall clock of then. */
   since?: Date;
   until?: Date;
   /** The kernel's name or the program's; may contain `*`, `?` and `[a-z]`. */
@@ -94,6 +94,11 @@ export class Query {
       byKiller(checked.killedBy),
     ].filter((criterion) => criterion !== null);
     this.texts = this.#textsToFind()?.map((text) => Buffer.from(text)) ?? null;
+  }
+
+  /** Whether there is no time at which something could match. */
+  get isNever(): boolean {
+    return this.#since > this.#until;
   }
 
   #textsToFind(): string[] | null {

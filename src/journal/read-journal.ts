@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { invalidOption } from '../common/options.js';
+
 import { rowsIn } from './block-rows.js';
 import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
 import { InOrder } from './in-order.js';
@@ -26,7 +28,9 @@ const MOST_BYTES = 1024 * 1024;
  * @see [The journal](../../docs/journal.md#in-a-program)
  */
 export function readJournal(options: JournalQuery): AsyncIterableIterator<JournalRow> {
-  return read(new Query(options));
+  const query = new Query(options);
+  if (query.isNever) throw invalidOption('since must not be later than until');
+  return read(query);
 }
 
 /** A question to a directory that is open, because it is asked several. @internal */

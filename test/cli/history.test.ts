@@ -4,7 +4,7 @@ import type { CgroupContainer, ExitEvent } from '../../src';
 import { parseMatches } from '../../src/cli/args/record-match';
 import { JournalWriter, type JournalRow } from '../../src/journal';
 
-import { call, MAIN } from '../support/command';
+import { call, callWith, MAIN } from '../support/command';
 import { endOf, Folder } from '../support/journal';
 import { H, H2, USER } from '../support/places';
 import { LineProcess } from '../support/programs';
@@ -94,4 +94,45 @@ test.each([
   ['killed', {}, false],
 ])('record --match %s keeps an end that is %j, if it may fit: %j', (text, end, isKept) => {
   expect(parseMatches([text])(endOf(1, end as Partial<ExitEvent>))).toBe(isKept);
+});
+
+test('history refuses a --since that is later than --until', async () => {
+  const times = ['--since', '2026-11-24 04:00 UTC', '--until', '2026-11-24 03:00 UTC'];
+  const { code, lines, stderr } = await call('history', ...times);
+  expect({ code, lines }).toEqual({ code: 2, lines: [] });
+  expect(stderr).toMatch(
+    '--since (2026-11-24T04:00:00.000Z) must not be later than --until (2026-11-24T03:00:00.000Z)',
+  );
+});
+
+describe('in Berlin, an hour comes twice as summer time ends, and one is missing as it begins', () => {
+  const berlin = ['env', 'TZ=Europe/Berlin'];
+  const at = (text: string) => ({ exitedAt: new Date(text), startedAt: null, exitedNs: null });
+
+  test.each([
+    [
+      '2026-10-25 02:30',
+      [2, 3],
+      'comes twice on that day: the first is taken, 2026-10-25T00:30:00.000Z; the second is 2026-10-25T01:30:00.000Z',
+    ],
+    ['2026-10-25 02:30 +01:00', [3], null],
+    ['2026-10-25 03:00:00', [], null],
+    [
+      '2026-03-29T02:30',
+      [1, 2, 3],
+      'does not exist on that day: taken for 2026-03-29T01:30:00.000Z',
+    ],
+  ])('--since %j', async (since, expected, note) => {
+    using folder = new Folder();
+    {
+      await using journal = new JournalWriter({ dir: folder.journal });
+      journal.append(endOf(1, at('2026-10-25T00:15:00Z')));
+      journal.append(endOf(2, at('2026-10-25T00:45:00Z')));
+      journal.append(endOf(3, at('2026-10-25T01:45:00Z')));
+    }
+    const args = ['history', '--json', '--since', since, '--state-dir', folder.path];
+    const { lines, stderr } = await callWith(berlin, ...args);
+    expect(lines.map((line) => (JSON.parse(line) as JournalRow).seq)).toEqual(expected);
+    expect(stderr).toBe(note === null ? '' : `exitwatch: --since ${since} ${note}\n`);
+  });
 });

@@ -32,13 +32,13 @@ describe('a time is read as journalctl reads it', () => {
     ['@1763600400', new Date(1_763_600_400_000)],
     ['03:00Z', new Date(Date.UTC(NOW.getUTCFullYear(), NOW.getUTCMonth(), NOW.getUTCDate(), 3))],
   ])('%s', (text, expected) => {
-    expect(parseTime('--since', text, NOW)).toEqual(expected);
+    expect(parseTime('--since', text, { now: NOW })).toEqual(expected);
   });
 });
 
 test('without a date it is of the day that it is in its zone', () => {
   const now = new Date('2026-11-24T19:30:00Z');
-  const read = (text: string) => parseTime('--since', text, now);
+  const read = (text: string) => parseTime('--since', text, { now });
   expect(read('18:00 UTC')).toEqual(new Date('2026-11-24T18:00:00Z'));
   expect(read('05:00+10:00')).toEqual(new Date('2026-11-24T19:00:00Z'));
   expect(read('09:00-11:00')).toEqual(new Date('2026-11-24T20:00:00Z'));
@@ -63,7 +63,7 @@ test.each([
   ],
   ...['2026-11-20 03:00 CET', '03:00 2026-11-20', '@x', 'ago', '1 fortnight ago'],
 ])('%j is no time', (text) => {
-  expect(() => parseTime('--since', text, NOW)).toThrow(
+  expect(() => parseTime('--since', text, { now: NOW })).toThrow(
     `--since must be a time such as -1h, yesterday or "2026-11-24 03:00", not ${JSON.stringify(text)}`,
   );
 });

@@ -573,3 +573,15 @@ test('what only a client of a sender claims is not printed', async () => {
     },
   );
 });
+
+test('a name that looks like a pattern is found before what it matches as one', async () => {
+  const named = (i: number, name: string) => endOf(i, { name, program: 'node' });
+  const events = [named(1, 'worker[3]'), named(2, 'worker3'), named(3, 'worker[4]')];
+  await withJournal(events, async (ask) => {
+    const first = async (word: string) => (await ask(word))[0];
+    expect(await first('worker[3]')).toMatch(/^1001 \(worker\[3\]\) exited 0/);
+    expect(await first('worker[4]')).toMatch(/^1003 /);
+    expect(await first('worker[3-9]')).toMatch(/^1002 /);
+    expect((await ask('worker[3]', '--all')).filter((line) => /^\d/.test(line))).toHaveLength(1);
+  });
+});

@@ -193,6 +193,7 @@ describe('a query', () => {
     [{ dir, nmae: 'x' }, 'unknown option "nmae"'],
     [{ dir, pid: '1' }, 'pid must be an integer from 1 to 2147483647'],
     [{ dir, since: new Date('x') }, 'since must be a valid Date'],
+    [{ dir, since: new Date(2), until: new Date(1) }, 'since must not be later than until'],
     [{ dir, unit: '' }, 'unit must be a string that is not empty'],
     [{ dir, follow: 1 }, 'follow is true or false'],
   ])('with %j is refused', (query, message) => {

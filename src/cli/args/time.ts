@@ -21,16 +21,41 @@ const UNIT_MS = new Map(
 
 /**
  * A time as journalctl(1) takes it: `-1h`, `2 hours ago`, `yesterday`, `today`, `now`, `2026-11-24 03:00`, `03:00`,
- * `@1763953200`; or one in ISO 8601. Without a zone, it is local.
+ * `@1763953200`; or one in ISO 8601. Without a zone, it is local. `note` is told which one was taken of two, as
+ * summer time ends, or that there is none, as it begins.
  *
  * @throws UsageError
  */
-export function parseTime(option: string, text: string, now = new Date()): Date {
+export function parseTime(
+  option: string,
+  text: string,
+  { now = new Date(), note }: { now?: Date; note?: (text: string) => void } = {},
+): Date {
   const time = timeIn(text.trim(), now);
-  if (time !== null && !Number.isNaN(time.getTime())) return time;
+  if (time !== null && !Number.isNaN(time.getTime())) {
+    const [, hours, minutes] = LOCAL_CLOCK.exec(text.trim()) ?? [];
+    const what = hours === undefined ? null : whichOf(time, Number(hours), Number(minutes));
+    if (what !== null) note?.(`${option} ${text.trim()} ${what}`);
+    return time;
+  }
   throw new UsageError(
     `${option} must be a time such as -1h, yesterday or "2026-11-24 03:00", not ${JSON.stringify(text)}`,
   );
+}
+
+/** The end of a local time of a day. */
+const LOCAL_CLOCK = /(?:^|[ T])(\d\d):(\d\d)(?::\d\d(?:\.\d{1,9})?)?$/;
+
+/** By how much clocks are set, in minutes: on Lord Howe Island by half an hour, at a station in Antarctica by two. */
+const STEPS = [30, 60, 120];
+
+/** Whether this local time comes twice, or not at all, on that day; `null`: once. A Date is the first of two. */
+function whichOf(time: Date, hours: number, minutes: number): string | null {
+  const is = (date: Date) => date.getHours() === hours && date.getMinutes() === minutes;
+  if (!is(time)) return `does not exist on that day: taken for ${time.toISOString()}`;
+  const second = STEPS.map((step) => shifted(time, step * 60 * SECOND)).find(is);
+  if (second === undefined) return null;
+  return `comes twice on that day: the first is taken, ${time.toISOString()}; the second is ${second.toISOString()}`;
 }
 
 function timeIn(text: string, now: Date): Date | null {
@@ -54,7 +79,7 @@ function timeIn(text: string, now: Date): Date | null {
 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const CLOCK = /^(\d\d):(\d\d)(?::(\d\d)(\.\d{1,9})?)?$/;
-const ZONE = /(?: ?(UTC)|(Z)|([+-]\d\d:?\d\d))$/;
+const ZONE = / ?(?:UTC|Z|[+-]\d\d:?\d\d)$/;
 
 function dateIn(text: string, now: Date): Date | null {
   const zone =

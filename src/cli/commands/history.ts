@@ -17,8 +17,10 @@ import {
   unitName,
 } from '../args/process-filter.js';
 import { parseTime } from '../args/time.js';
+import { UsageError } from '../args/usage-error.js';
 import { DEFAULT_STATE_DIR, journalDir } from '../journal-dirs.js';
 import { withJournalRemedy } from '../journal-remedy.js';
+import { escapeText } from '../output/escape.js';
 import { HistoryPrinter } from '../output/history-printer.js';
 import { describeStop, stoppedAt } from '../recording-note.js';
 
@@ -121,11 +123,17 @@ function parse(args: readonly string[]) {
   // The indexes know whole names, so these are found without reading everything.
   const [onlyUnit, onlyContainer] = [onlyLiteral(unit), onlyLiteral(container)];
   const [isInUnit, isInContainer] = [unitMatcher(unit), containerMatcher(container)];
+  const [from, to] = [timeIn('--since', since), timeIn('--until', until)];
+  if (from !== undefined && to !== undefined && from > to) {
+    throw new UsageError(
+      `--since (${from.toISOString()}) must not be later than --until (${to.toISOString()})`,
+    );
+  }
   const query: JournalQuery = {
     dir: journalDir(resolve(values['state-dir'])),
     follow,
-    ...(since === undefined ? {} : { since: parseTime('--since', since) }),
-    ...(until === undefined ? {} : { until: parseTime('--until', until) }),
+    ...(from === undefined ? {} : { since: from }),
+    ...(to === undefined ? {} : { until: to }),
     ...(onlyName === undefined ? {} : { name: onlyName }),
     ...(onlyPid === undefined ? {} : { pid: onlyPid }),
     ...(onlyUnit === undefined ? {} : { unit: unitName(onlyUnit) }),
@@ -142,6 +150,11 @@ function parse(args: readonly string[]) {
     (name.length === 0 || pattern.matches(namesOf(event))) &&
     (cgroups.length === 0 || cgroups.some((each) => isIn(event.cgroup ?? '', each)));
   return { query, selects, json };
+}
+
+function timeIn(option: string, text: string | undefined): Date | undefined {
+  const note = (what: string) => process.stderr.write(`exitwatch: ${escapeText(what)}\n`);
+  return text === undefined ? undefined : parseTime(option, text, { note });
 }
 
 function only<Value>(values: readonly Value[]): Value | undefined {

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 
 import { ExitwatchError } from '../../common/errors.js';
+import { literally } from '../../common/name-pattern.js';
 import { Coverage } from '../../journal/coverage.js';
 import { JournalDirectory } from '../../journal/journal-directory.js';
 import { missingAmong } from '../../journal/missing.js';
@@ -27,9 +28,10 @@ that "exitwatch record" writes.
 
 Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
 
-  NAME             the last process with this name, which may contain * and ?:
-                   the kernel's name, or the program's file name. If none has
-                   it, the unit NAME.service, then the container NAME
+  NAME             the last process with this name, or else one that it
+                   matches as a pattern with *, ? or [a-z]: the kernel's name,
+                   or the program's file name. If none has it, the unit
+                   NAME.service, then the container NAME
   PID              the last process with this pid
   UNIT             a unit of systemd: nginx.service. Of its last run, what was
                    started first; of several steps, such as ExecStartPre=, the
@@ -180,7 +182,8 @@ function parse(args: readonly string[]) {
   return {
     word,
     subjects: subjectsOf(word),
-    since: values.since === undefined ? undefined : parseTime('--since', values.since),
+    since:
+      values.since === undefined ? undefined : parseTime('--since', values.since, { note: say }),
     all: values.all,
     json: values.json,
     dir: journalDir(resolve(values['state-dir'])),
@@ -196,5 +199,6 @@ function subjectsOf(word: string): Subject[] {
   }
   if (UNIT.test(word)) return [{ unit: word }, { name: word }];
   if (/^[0-9a-f]{12,64}$/.test(word)) return [{ container: word }, { name: word }];
-  return [{ name: word }, { unit: `${word}.service` }, { container: word }];
+  const names = [...new Set([literally(word), word])].map((name) => ({ name }));
+  return [...names, { unit: `${word}.service` }, { container: word }];
 }

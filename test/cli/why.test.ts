@@ -481,6 +481,57 @@ test('who exits after a request is not said to have had no signal', async () => 
   });
 });
 
+describe('who exits without a known signal is said to have had none only as far as anybody looked', () => {
+  const LEFT_OUT =
+    'but does not keep what is ignored, nor faults, timers and real-time signals that are caught';
+  const at = (i: number) => endOf(i).exitedAt;
+
+  test.each<[string, Partial<ExitEvent>, string]>([
+    ['from its start', {}, `the signal trace has none since it began, ${LEFT_OUT}`],
+    [
+      'from its start, but for longer than signals are kept',
+      { startedAt: at(-200), tracedSince: at(-200) },
+      `the signal trace has none since 2026-11-24T02:58:01.000Z, ${LEFT_OUT}`,
+    ],
+    [
+      'later',
+      { startedAt: at(-200), tracedSince: at(0) },
+      `the signal trace has none since 2026-11-24T03:00:00.000Z, ${LEFT_OUT}`,
+    ],
+    [
+      'by a recorder',
+      { source: 'recorder' },
+      `the signal trace has none since it began, ${LEFT_OUT.replace('ignored, ', 'ignored, what it sent itself, ')}`,
+    ],
+    ['never', { traced: false, tracedSince: null }, 'whether one asked it to exit is not known'],
+  ])('who looked %s', async (_, more, expected) => {
+    await withJournal([endOf(1, more)], async (ask) => {
+      const [by, ...others] = (await ask('1001')).filter((line) => /^(by|before) /.test(line));
+      expect(by).toBe(`by       itself (sure: no signal killed it); ${expected}`);
+      expect(others).toEqual([]);
+    });
+  });
+});
+
+test.each<[string, Partial<ExitEvent>, string[]]>([
+  [
+    'a recorder',
+    { source: 'recorder' },
+    [
+      'lacks    what it used, and its arguments: only a recorder saw it end, which does not keep them',
+    ],
+  ],
+  ['a monitor', {}, []],
+  ['both', { source: 'recorder', commandLine: ['sh', '-c', 'true'] }, []],
+])(
+  'why says what is missing, and why, of an end that was seen by %s',
+  async (_, more, expected) => {
+    await withJournal([endOf(1, more)], async (ask) => {
+      expect((await ask('1001')).filter((line) => line.startsWith('lacks'))).toEqual(expected);
+    });
+  },
+);
+
 test('what was lost of signals, or recovered, is no missing end', async () => {
   const gap = { event: 'gap', from: endOf(1).exitedAt, to: endOf(2).exitedAt } as const;
   const events: JournalEvent[] = [

@@ -1,4 +1,4 @@
-import { hasSeenSignals, killerOf, requestBefore } from '../../events/ended-by.js';
+import { killerOf, RECEIVED_MS, requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import type { Usage } from '../../events/usage.js';
@@ -30,6 +30,9 @@ export function tellStory(event: ExitEvent, moreClients: readonly Client[] = [])
     ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
     ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),
+    ...(isOnlyRecorded(event)
+      ? [row('lacks', 'what it used, and its arguments: ' + RECORDER)]
+      : []),
     row('ended', describeEnd(event)),
     ...describeSenders(event, moreClients),
     row('memory', describeOom(event)),
@@ -47,6 +50,12 @@ function describeIdentity(event: ExitEvent): string {
       ? 'parent unknown'
       : `child of ${describeProcess({ pid: parentPid, name: parentName ?? '' }).trimEnd()}`;
   return `${pid} ${what}, ${whose}, ${parent} (id ${escapeText(id)})`;
+}
+
+const RECORDER = 'only a recorder saw it end, which does not keep them';
+
+function isOnlyRecorded({ source, usage, commandLine }: ExitEvent): boolean {
+  return source === 'recorder' && usage === null && commandLine === null;
 }
 
 /** Its cgroup says more than the path. */
@@ -128,16 +137,25 @@ function isSame(one: SignalSender, other: SignalSender | null): boolean {
 
 function describeNobody(event: ExitEvent): string[] {
   if (event.how === 'unknown') return [row('by', 'unknown, because how it ended is unknown')];
-  if (event.how === 'exited' && event.signalsReceived.length > 0) {
+  if (event.how !== 'exited') {
+    return [row('by', 'unknown: the signal trace did not run, or has lost signals')];
+  }
+  if (event.signalsReceived.length > 0) {
     return [row('by', 'itself, after what follows (sure: no signal killed it)')];
   }
-  if (hasSeenSignals(event)) return [row('by', 'no signal (sure: the signal trace saw none)')];
-  if (event.tracedSince !== null) {
-    const since = event.tracedSince.toISOString();
-    return [row('by', `no signal since ${since}, when the signal trace began to cover it`)];
-  }
-  const why = 'unknown: the signal trace did not run, or has lost signals';
-  return event.how === 'exited' ? [] : [row('by', why)];
+  return [row('by', `itself (sure: no signal killed it); ${describeSilence(event)}`)];
+}
+
+/** What it is worth that no signal is known: what was looked for, and since when. */
+function describeSilence({ tracedSince, startedAt, exitedAt, source }: ExitEvent): string {
+  if (tracedSince === null) return 'whether one asked it to exit is not known';
+  const sinceMs = Math.max(tracedSince.getTime(), exitedAt.getTime() - RECEIVED_MS);
+  // `startedAt` is rounded down to a millisecond, `tracedSince` is rounded up.
+  const isWhole = startedAt !== null && sinceMs <= startedAt.getTime() + 1;
+  const since = isWhole ? 'since it began' : `since ${new Date(sinceMs).toISOString()}`;
+  // A recorder has no room for all that runtimes do all day.
+  const own = source === 'recorder' ? 'what it sent itself, ' : '';
+  return `the signal trace has none ${since}, but does not keep what is ignored, ${own}nor faults, timers and real-time signals that are caught`;
 }
 
 function describeReceived(event: ExitEvent, sender: SignalSender, name: string): string[] {

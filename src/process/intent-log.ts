@@ -85,7 +85,7 @@ const MOST_REASON = 1024;
  */
 export class IntentLog implements IntentRecorder {
   readonly path: string;
-  #file: Promise<FileHandle> | undefined;
+  #file: SharedFile | undefined;
 
   constructor(path: string) {
     this.path = path;
@@ -122,44 +122,98 @@ export class IntentLog implements IntentRecorder {
   /** Creates the file if it is missing: its age then tells what it covers. @internal */
   async create(): Promise<void> {
     try {
-      await this.#open();
+      (await this.#hold()).release();
     } catch (error) {
       throw logError(this.path, error);
     }
   }
 
-  /** Closes the file; the log can be used again. */
+  /** Closes the file, once what is being written is on disk; the log can be used again. */
   async close(): Promise<void> {
-    const file = this.#file;
-    this.#file = undefined;
-    await (await file?.catch(() => undefined))?.close();
+    await this.#leave(this.#file);
   }
 
-  /** The file that has this name now: it may have been rotated. */
-  async #open(): Promise<FileHandle> {
-    const open = await this.#file?.catch(() => undefined);
-    if (open !== undefined) {
-      const [ours, named] = await Promise.all([open.stat(), stat(this.path).catch(() => null)]);
-      if (ours.ino === named?.ino && ours.dev === named.dev) return open;
-      await this.close();
+  /** The file that has this name now: it may have been rotated. To be released. */
+  async #hold(): Promise<SharedFile> {
+    const last = this.#file;
+    if (last !== undefined) {
+      const handle = await last.hold().catch(() => undefined);
+      const [ours, named] = await Promise.all([
+        handle?.stat(),
+        stat(this.path).catch(() => undefined),
+      ]);
+      if (ours !== undefined && ours.ino === named?.ino && ours.dev === named.dev) return last;
+      last.release();
+      await this.#leave(last);
     }
-    this.#file ??= openForAppending(this.path);
-    return this.#file;
+    const file = (this.#file ??= new SharedFile(openForAppending(this.path)));
+    try {
+      await file.hold();
+      return file;
+    } catch (error) {
+      file.release();
+      await this.#leave(file);
+      throw error;
+    }
+  }
+
+  /** Nobody begins to write to it any more. */
+  async #leave(file: SharedFile | undefined): Promise<void> {
+    if (file === undefined || this.#file !== file) return;
+    this.#file = undefined;
+    await file.close();
   }
 
   async #write(record: object): Promise<void> {
     try {
-      const file = await this.#open();
-      // The leading newline ends a line that a crash has torn, so that this record stays intact.
-      const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
-      const { bytesWritten } = await file.write(line);
-      if (bytesWritten !== line.length) throw new Error('the disk is full');
-      await file.datasync();
+      const file = await this.#hold();
+      try {
+        await writeLine(await file.handle, record);
+      } catch (error) {
+        void this.#leave(file).catch(() => undefined);
+        throw error;
+      } finally {
+        file.release();
+      }
     } catch (error) {
-      await this.close().catch(() => undefined);
       throw logError(this.path, error);
     }
   }
+}
+
+/** A file that several write to at a time. */
+class SharedFile {
+  readonly handle: Promise<FileHandle>;
+  #writers = 0;
+  #onIdle: (() => void) | undefined;
+
+  constructor(handle: Promise<FileHandle>) {
+    this.handle = handle;
+  }
+
+  /** Stays open until it is released, even if this rejects. */
+  hold(): Promise<FileHandle> {
+    this.#writers++;
+    return this.handle;
+  }
+
+  release(): void {
+    if (--this.#writers === 0) this.#onIdle?.();
+  }
+
+  /** Closes it once nobody holds it. To be called once. */
+  async close(): Promise<void> {
+    if (this.#writers > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    await (await this.handle.catch(() => undefined))?.close();
+  }
+}
+
+async function writeLine(file: FileHandle, record: object): Promise<void> {
+  // The leading newline ends a line that a crash has torn, so that this record stays intact.
+  const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
+  const { bytesWritten } = await file.write(line);
+  if (bytesWritten !== line.length) throw new Error('the disk is full');
+  await file.datasync();
 }
 
 /** A log is not rotated more often while it is read. */

@@ -3,6 +3,7 @@
 import {
   appendFileSync,
   chmodSync,
+  existsSync,
   mkdtempSync,
   renameSync,
   rmSync,
@@ -21,6 +22,7 @@ import { IntentHistory } from '../../src/process/intent-history';
 
 import { LineProcess, REPOSITORY } from '../support/programs';
 import { ROUNDS } from '../support/rounds';
+import { until } from '../support/wait';
 
 /** How often each of the two writers is killed. */
 const KILLS = 5 * ROUNDS;
@@ -89,6 +91,40 @@ test('after the log has been rotated, new intents go to a new file with its name
   const last = await log.append(intent);
   expect(await readIntents(path)).toMatchObject([{ id: before }, { id: last }]);
   await log.close();
+});
+
+test('of many that write while the log is rotated, none is refused, and all are on record', async () => {
+  const ROTATIONS = 20 * ROUNDS;
+  const log = new IntentLog(path);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const ids: string[] = [];
+  const refusals: unknown[] = [];
+  let isOver = false;
+  const write = async () => {
+    while (!isOver) {
+      const id = await log.append(intent);
+      ids.push(id);
+      await log.settle(id, 'delivered');
+    }
+  };
+  const writers = Array.from({ length: 8 }, () =>
+    write().catch((error: unknown) => refusals.push(error)),
+  );
+  const missing: string[] = [];
+  for (let i = 0; i < ROTATIONS && refusals.length === 0; i++) {
+    const before = ids.length;
+    await until('more intents', () => ids.length >= before + 5 || refusals.length > 0);
+    renameSync(path, `${path}.${i % 9}`);
+    await until('a new file', () => existsSync(path));
+    if (i % 5 === 4) await log.close();
+    const told = ids.slice(before);
+    const known = new Set((await readIntents(path)).map(({ id }) => id));
+    missing.push(...told.filter((id) => !known.has(id)));
+  }
+  isOver = true;
+  await Promise.all(writers);
+  await log.close();
+  expect({ refusals, missing }).toEqual({ refusals: [], missing: [] });
 });
 
 describe('that intents may be lost is noticed if', () => {

@@ -1,15 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { open, stat, type FileHandle } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open, stat } from 'node:fs/promises';
 
 import { ExitwatchError, reasonOf } from '../common/errors.js';
-import { distrustOf } from '../common/file-trust.js';
-import { regular, syncFolder } from '../common/small-file.js';
 import type { SignalName } from '../events/wait-status.js';
 import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
 import { intentFilesOf } from './intent-files.js';
+import { checkTrust, openForAppending, SharedFile, writeLine } from './shared-file.js';
 
 /**
  * What was about to be done to a process.
@@ -70,7 +68,7 @@ export interface IntentRecorder {
  */
 export type IntentOutcome = 'delivered' | 'not-delivered' | 'uncertain' | 'superseded';
 
-const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
 
 /** The longest line, with room for a reason. */
 const MOST_LINE_BYTES = 16 * 1024;
@@ -181,41 +179,6 @@ export class IntentLog implements IntentRecorder {
   }
 }
 
-/** A file that several write to at a time. */
-class SharedFile {
-  readonly handle: Promise<FileHandle>;
-  #writers = 0;
-  #onIdle: (() => void) | undefined;
-
-  constructor(handle: Promise<FileHandle>) {
-    this.handle = handle;
-  }
-
-  /** Stays open until it is released, even if this rejects. */
-  hold(): Promise<FileHandle> {
-    this.#writers++;
-    return this.handle;
-  }
-
-  release(): void {
-    if (--this.#writers === 0) this.#onIdle?.();
-  }
-
-  /** Closes it once nobody holds it. To be called once. */
-  async close(): Promise<void> {
-    if (this.#writers > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
-    await (await this.handle.catch(() => undefined))?.close();
-  }
-}
-
-async function writeLine(file: FileHandle, record: object): Promise<void> {
-  // The leading newline ends a line that a crash has torn, so that this record stays intact.
-  const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
-  const { bytesWritten } = await file.write(line);
-  if (bytesWritten !== line.length) throw new Error('the disk is full');
-  await file.datasync();
-}
-
 /** A log is not rotated more often while it is read. */
 const MOST_TRIES = 5;
 
@@ -253,23 +216,6 @@ async function takeAll(path: string, intents: Map<string, Intent>): Promise<void
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
-}
-
-async function openForAppending(path: string): Promise<FileHandle> {
-  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  try {
-    await checkTrust(file);
-    await syncFolder(dirname(path));
-    return file;
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-}
-
-async function checkTrust(file: FileHandle): Promise<void> {
-  const distrust = distrustOf(await regular(file));
-  if (distrust !== null) throw new Error(`it ${distrust}`);
 }
 
 async function* linesOf(path: string): AsyncGenerator<string> {

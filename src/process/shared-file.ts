@@ -1,0 +1,63 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+import { distrustOf } from '../common/file-trust.js';
+import { regular, syncFolder } from '../common/small-file.js';
+
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+
+/** A file that several write to at a time. */
+export class SharedFile {
+  readonly handle: Promise<FileHandle>;
+  #writers = 0;
+  #onIdle: (() => void) | undefined;
+
+  constructor(handle: Promise<FileHandle>) {
+    this.handle = handle;
+  }
+
+  /** Stays open until it is released, even if this rejects. */
+  hold(): Promise<FileHandle> {
+    this.#writers++;
+    return this.handle;
+  }
+
+  release(): void {
+    if (--this.#writers === 0) this.#onIdle?.();
+  }
+
+  /** Closes it once nobody holds it. To be called once. */
+  async close(): Promise<void> {
+    if (this.#writers > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve));
+    await (await this.handle.catch(() => undefined))?.close();
+  }
+}
+
+/** Creates it if it is missing. Rejects as open(2) does, and unless the file can be trusted. */
+export async function openForAppending(path: string): Promise<FileHandle> {
+  const file = await open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  try {
+    await checkTrust(file);
+    await syncFolder(dirname(path));
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Rejects unless it is an ordinary file, which nobody else can write. */
+export async function checkTrust(file: FileHandle): Promise<void> {
+  const distrust = distrustOf(await regular(file));
+  if (distrust !== null) throw new Error(`it ${distrust}`);
+}
+
+/** Resolves once a record is on disk. */
+export async function writeLine(file: FileHandle, record: object): Promise<void> {
+  // The leading newline ends a line that a crash has torn, so that this record stays intact.
+  const line = Buffer.from(`\n${JSON.stringify(record)}\n`);
+  const { bytesWritten } = await file.write(line);
+  if (bytesWritten !== line.length) throw new Error('the disk is full');
+  await file.datasync();
+}

@@ -112,7 +112,12 @@ itWithQemu(
     await setTimeout(SECONDS * 200);
     const before = residentKb(daemon.pid);
     await arrives('the last machines to be played', playing);
-    await daemon.until(({ event }) => event === 'stopped');
+    // The daemon says it when it is on the disk, and after it has looked for a later start.
+    const isTold = (id: string) =>
+      daemon.said.some((each) => each.event === 'stopped' && each.id === id);
+    const untold = () => ends.filter(({ id }) => !isTold(id));
+    const isEachTold = () => untold().length === 0;
+    await until('each end to be told', isEachTold, () => JSON.stringify(untold()));
     await untilAsFew(daemon.pid, idle);
     console.log(`${ends.length} ends; ${before} kB before, ${residentKb(daemon.pid)} kB after`);
     expect(residentKb(daemon.pid)).toBeLessThan(before + SLACK_KB);

@@ -77,7 +77,7 @@ export function buildSystemdImage(files) {
 
 /** A container of runc, whose processes are those of busybox. */
 function addBundle(initramfs) {
-  const folder = mkdtempSync(join(tmpdir(), 'exitwatch-bundle-'));
+  const folder = mkdtempSync(join(tmpdir(), 'ew-bundle-'));
   try {
     execFileSync('runc', ['spec'], { cwd: folder });
     copyFileSync(which('busybox'), join(folder, 'busybox'));

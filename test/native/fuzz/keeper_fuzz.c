@@ -4,7 +4,7 @@
 #include "../../../native/keeper/main.c"
 #undef main
 
-static char folder[] = "/dev/shm/exitwatch-fuzz-XXXXXX";
+static char folder[] = "/dev/shm/ew-fuzz-XXXXXX";
 
 struct rlimit inherited_files;
 

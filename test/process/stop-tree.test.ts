@@ -15,7 +15,15 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 
 import { identify, type ProcessIdentity } from '../../src';
-import { isAlive, readIntents, stop, type StopResult, type StopWait } from '../../src/process';
+import {
+  IntentLog,
+  type IntentRecorder,
+  isAlive,
+  readIntents,
+  stop,
+  type StopResult,
+  type StopWait,
+} from '../../src/process';
 
 import { CGROUP2, cgroupName, itWithCgroup } from '../support/cgroup2';
 import { call, callWith, MAIN } from '../support/command';
@@ -120,10 +128,18 @@ test('each signal to each member is on record before it is sent, and its outcome
     2,
   );
   const log = join(folder, 'intents');
+  const file = new IntentLog(log);
+  const slow: IntentRecorder = {
+    append: (intent) => file.append(intent),
+    settle: async (id, outcome) => {
+      await setTimeout(20);
+      await file.settle(id, outcome);
+    },
+  };
   const result = await stop(root.pid, {
     tree: true,
     forceKillAfterDelayMs: 2000,
-    intentLog: log,
+    intentLog: slow,
     reason: 'a test',
   });
   expect(result.outcome).toBe('forced');
@@ -139,6 +155,7 @@ test('each signal to each member is on record before it is sent, and its outcome
   );
   expect(intents).toHaveLength(5);
   expect(intents[0]).toMatchObject({ identity: { pid: root.pid }, why: 'a test' });
+  await file.close();
 });
 
 test('if an intent cannot be written down, no member is signalled', async () => {

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -54,17 +53,6 @@ bool Hold(SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
   return false;
 }
 
-// A timer expires in an interrupt, in the name of whoever runs then. There are hosts whose kernel
-// runs no BPF program in the name of its first process, the agent of a hosted virtual machine (seen
-// with Linux 6.18): then the trace misses the signal once, which says nothing about other signals.
-bool HasTimers(const TraceTrial& trial) {
-  const auto has = [&](int signal) {
-    return std::any_of(trial.records.begin(), trial.records.end(),
-                       [=](const SignalRecord& record) { return record.signal == signal; });
-  };
-  return has(TrialChild::kIntervalTimer) && has(TrialChild::kPosixTimer);
-}
-
 }  // namespace
 
 std::shared_ptr<const TraceTrial> TryTrace(
@@ -72,13 +60,13 @@ std::shared_ptr<const TraceTrial> TryTrace(
     const std::function<void(const SignalRecord&)>& visit_other) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (settled) return settled;
-  // Somebody may have killed the child, or renamed us, or a timer may have expired in a bad moment.
-  constexpr int kTries = 3;
+  // Somebody may have killed the child, or renamed us.
+  constexpr int kTries = 2;
   std::shared_ptr<TraceTrial> trial;
   for (int tries = 0; tries < kTries && !settled; tries++) {
     // std::make_shared() would require a newer libstdc++ than some users have.
     trial = std::shared_ptr<TraceTrial>(new TraceTrial);
-    if (Hold(trace, watched, clock, visit_other, trial.get()) && HasTimers(*trial)) settled = trial;
+    if (Hold(trace, watched, clock, visit_other, trial.get())) settled = trial;
   }
   return trial;
 }

@@ -28,8 +28,8 @@ struct TraceTrial {
 };
 
 // Runs once per process; concurrent callers wait for it. If the trial was not possible, or lost
-// something, it is repeated, in the end by the next caller. `visit_other` gets all other records.
-// `watched`: as for SignalTrace::Open().
+// something, the next caller repeats it. `visit_other` gets all other records. `watched`: as for
+// SignalTrace::Open().
 std::shared_ptr<const TraceTrial> TryTrace(
     SignalTrace& trace, WatchedBitmap* watched, const KernelClock& clock,
     const std::function<void(const SignalRecord&)>& visit_other);

@@ -23,8 +23,9 @@ import { enderOf, isOfSegment, namesOf, SHORT_ID, term, type TermSet } from './t
 export interface JournalQuery {
   /** The directory of the journal. */
   dir: string;
-  /** Only what happened from the first of these times to the second, by the wall clock of then. */
+  /** Only what happened at this time or later, by the wall clock of then; not later than `until`. */
   since?: Date;
+  /** Only what happened at this time or earlier. */
   until?: Date;
   /** The kernel's name or the program's; may contain `*`, `?` and `[a-z]`. */
   name?: string;

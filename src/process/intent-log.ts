@@ -6,8 +6,8 @@ import { ExitwatchError, reasonOf } from '../common/errors.js';
 import type { SignalName } from '../events/wait-status.js';
 import { identify, type ProcessIdentity } from '../identity/process-identity.js';
 
+import { AppendedFile, checkTrust } from './appended-file.js';
 import { intentFilesOf } from './intent-files.js';
-import { checkTrust, openForAppending, SharedFile, writeLine } from './shared-file.js';
 
 /**
  * What was about to be done to a process.
@@ -83,7 +83,7 @@ const MOST_REASON = 1024;
  */
 export class IntentLog implements IntentRecorder {
   readonly path: string;
-  #file: SharedFile | undefined;
+  #file: AppendedFile | undefined;
 
   constructor(path: string) {
     this.path = path;
@@ -132,19 +132,22 @@ export class IntentLog implements IntentRecorder {
   }
 
   /** The file that has this name now: it may have been rotated. To be released. */
-  async #hold(): Promise<SharedFile> {
+  async #hold(): Promise<AppendedFile> {
     const last = this.#file;
     if (last !== undefined) {
-      const handle = await last.hold().catch(() => undefined);
+      // What cannot be looked at is opened again.
       const [ours, named] = await Promise.all([
-        handle?.stat(),
+        last
+          .hold()
+          .then((handle) => handle.stat())
+          .catch(() => undefined),
         stat(this.path).catch(() => undefined),
       ]);
       if (ours !== undefined && ours.ino === named?.ino && ours.dev === named.dev) return last;
       last.release();
       await this.#leave(last);
     }
-    const file = (this.#file ??= new SharedFile(openForAppending(this.path)));
+    const file = (this.#file ??= new AppendedFile(this.path));
     try {
       await file.hold();
       return file;
@@ -155,25 +158,24 @@ export class IntentLog implements IntentRecorder {
     }
   }
 
-  /** Nobody begins to write to it any more. */
-  async #leave(file: SharedFile | undefined): Promise<void> {
+  /** Nobody begins to write to it any more. Resolves when it is closed, unless others leave it, too. */
+  async #leave(file: AppendedFile | undefined): Promise<void> {
     if (file === undefined || this.#file !== file) return;
     this.#file = undefined;
     await file.close();
   }
 
   async #write(record: object): Promise<void> {
+    let file: AppendedFile | undefined;
     try {
-      const file = await this.#hold();
+      file = await this.#hold();
       try {
-        await writeLine(await file.handle, record);
-      } catch (error) {
-        void this.#leave(file).catch(() => undefined);
-        throw error;
+        await file.append(record);
       } finally {
         file.release();
       }
     } catch (error) {
+      await this.#leave(file).catch(() => undefined);
       throw logError(this.path, error);
     }
   }

@@ -483,27 +483,31 @@ test('who exits after a request is not said to have had no signal', async () => 
 
 describe('who exits without a known signal is said to have had none only as far as anybody looked', () => {
   const LEFT_OUT =
-    'but does not keep what is ignored, nor faults, timers and real-time signals that are caught';
+    'that could have ended it. Left out is what it ignored, and those faults, timers and real-time signals that it caught and no other process sent';
   const at = (i: number) => endOf(i).exitedAt;
 
   test.each<[string, Partial<ExitEvent>, string]>([
-    ['from its start', {}, `the signal trace has none since it began, ${LEFT_OUT}`],
+    ['from its start', {}, `the signal trace has none since it began ${LEFT_OUT}`],
     [
       'from its start, but for longer than signals are kept',
       { startedAt: at(-200), tracedSince: at(-200) },
-      `the signal trace has none since 2026-11-24T02:58:01.000Z, ${LEFT_OUT}`,
+      `the signal trace has none since 2026-11-24T02:58:01.000Z ${LEFT_OUT}`,
     ],
     [
       'later',
       { startedAt: at(-200), tracedSince: at(0) },
-      `the signal trace has none since 2026-11-24T03:00:00.000Z, ${LEFT_OUT}`,
+      `the signal trace has none since 2026-11-24T03:00:00.000Z ${LEFT_OUT}`,
     ],
     [
       'by a recorder',
       { source: 'recorder' },
-      `the signal trace has none since it began, ${LEFT_OUT.replace('ignored, ', 'ignored, what it sent itself, ')}`,
+      `the signal trace has none since it began ${LEFT_OUT.replace('ignored, ', 'ignored, what it sent itself, ')}`,
     ],
-    ['never', { traced: false, tracedSince: null }, 'whether one asked it to exit is not known'],
+    [
+      'never',
+      { traced: false, tracedSince: null },
+      'whether a signal asked it to exit is not known',
+    ],
   ])('who looked %s', async (_, more, expected) => {
     await withJournal([endOf(1, more)], async (ask) => {
       const [by, ...others] = (await ask('1001')).filter((line) => /^(by|before) /.test(line));
@@ -517,9 +521,7 @@ test.each<[string, Partial<ExitEvent>, string[]]>([
   [
     'a recorder',
     { source: 'recorder' },
-    [
-      'lacks    what it used, and its arguments: only a recorder saw it end, which does not keep them',
-    ],
+    ['lacks    what it used, and its arguments: a recorder told its end, and keeps neither'],
   ],
   ['a monitor', {}, []],
   ['both', { source: 'recorder', commandLine: ['sh', '-c', 'true'] }, []],

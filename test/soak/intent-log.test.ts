@@ -11,6 +11,7 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -115,7 +116,7 @@ test('of many that write while the log is rotated, none is refused, and all are 
     const before = ids.length;
     await until('more intents', () => ids.length >= before + 5 || refusals.length > 0);
     renameSync(path, `${path}.${i % 9}`);
-    await until('a new file', () => existsSync(path));
+    await until('a new file', () => existsSync(path) || refusals.length > 0);
     if (i % 5 === 4) await log.close();
     const told = ids.slice(before);
     const known = new Set((await readIntents(path)).map(({ id }) => id));
@@ -125,6 +126,21 @@ test('of many that write while the log is rotated, none is refused, and all are 
   await Promise.all(writers);
   await log.close();
   expect({ refusals, missing }).toEqual({ refusals: [], missing: [] });
+});
+
+test('a file that cannot be looked at any more is opened again, and the log can be closed', async () => {
+  const log = new IntentLog(path);
+  const intent = { identity, what: 'SIGTERM', deadline: inAMinute() } as const;
+  const first = await log.append(intent);
+  const other = await open(path);
+  const handles = Object.getPrototypeOf(other) as typeof other;
+  await other.close();
+  const stat = jest.spyOn(handles, 'stat').mockRejectedValueOnce(new Error('ESTALE'));
+  const second = await log.append(intent);
+  expect(stat).toHaveBeenCalled();
+  stat.mockRestore();
+  await log.close();
+  expect((await readIntents(path)).map(({ id }) => id)).toEqual([first, second]);
 });
 
 describe('that intents may be lost is noticed if', () => {

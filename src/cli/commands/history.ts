@@ -123,7 +123,7 @@ function parse(args: readonly string[]) {
   // The indexes know whole names, so these are found without reading everything.
   const [onlyUnit, onlyContainer] = [onlyLiteral(unit), onlyLiteral(container)];
   const [isInUnit, isInContainer] = [unitMatcher(unit), containerMatcher(container)];
-  const [from, to] = [timeIn('--since', since), timeIn('--until', until)];
+  const [from, to] = [timeOf('--since', since), timeOf('--until', until)];
   if (from !== undefined && to !== undefined && from > to) {
     throw new UsageError(
       `--since (${from.toISOString()}) must not be later than --until (${to.toISOString()})`,
@@ -152,7 +152,8 @@ function parse(args: readonly string[]) {
   return { query, selects, json };
 }
 
-function timeIn(option: string, text: string | undefined): Date | undefined {
+/** Says on stderr if the local clock shows it twice, or never. */
+function timeOf(option: string, text: string | undefined): Date | undefined {
   const note = (what: string) => process.stderr.write(`exitwatch: ${escapeText(what)}\n`);
   return text === undefined ? undefined : parseTime(option, text, { note });
 }

@@ -28,10 +28,10 @@ that "exitwatch record" writes.
 
 Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
 
-  NAME             the last process with this name, or else one that it
-                   matches as a pattern with *, ? or [a-z]: the kernel's name,
-                   or the program's file name. If none has it, the unit
-                   NAME.service, then the container NAME
+  NAME             the last process with this name; if there is none, the last
+                   one that matches it as a pattern with *, ? or [a-z]. A name
+                   is the kernel's, or the program's file name. If none has it,
+                   the unit NAME.service, then the container NAME
   PID              the last process with this pid
   UNIT             a unit of systemd: nginx.service. Of its last run, what was
                    started first; of several steps, such as ExecStartPre=, the

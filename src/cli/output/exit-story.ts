@@ -30,9 +30,7 @@ export function tellStory(event: ExitEvent, moreClients: readonly Client[] = [])
     ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
     ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),
-    ...(isOnlyRecorded(event)
-      ? [row('lacks', 'what it used, and its arguments: ' + RECORDER)]
-      : []),
+    ...describeLacks(event),
     row('ended', describeEnd(event)),
     ...describeSenders(event, moreClients),
     row('memory', describeOom(event)),
@@ -52,10 +50,11 @@ function describeIdentity(event: ExitEvent): string {
   return `${pid} ${what}, ${whose}, ${parent} (id ${escapeText(id)})`;
 }
 
-const RECORDER = 'only a recorder saw it end, which does not keep them';
-
-function isOnlyRecorded({ source, usage, commandLine }: ExitEvent): boolean {
-  return source === 'recorder' && usage === null && commandLine === null;
+function describeLacks({ source, usage, commandLine }: ExitEvent): string[] {
+  if (source !== 'recorder' || usage !== null || commandLine !== null) return [];
+  return [
+    row('lacks', 'what it used, and its arguments: a recorder told its end, and keeps neither'),
+  ];
 }
 
 /** Its cgroup says more than the path. */
@@ -148,14 +147,17 @@ function describeNobody(event: ExitEvent): string[] {
 
 /** What it is worth that no signal is known: what was looked for, and since when. */
 function describeSilence({ tracedSince, startedAt, exitedAt, source }: ExitEvent): string {
-  if (tracedSince === null) return 'whether one asked it to exit is not known';
+  if (tracedSince === null) return 'whether a signal asked it to exit is not known';
   const sinceMs = Math.max(tracedSince.getTime(), exitedAt.getTime() - RECEIVED_MS);
   // `startedAt` is rounded down to a millisecond, `tracedSince` is rounded up.
   const isWhole = startedAt !== null && sinceMs <= startedAt.getTime() + 1;
   const since = isWhole ? 'since it began' : `since ${new Date(sinceMs).toISOString()}`;
-  // A recorder has no room for all that runtimes do all day.
-  const own = source === 'recorder' ? 'what it sent itself, ' : '';
-  return `the signal trace has none ${since}, but does not keep what is ignored, ${own}nor faults, timers and real-time signals that are caught`;
+  // A recorder has no room for what runtimes send themselves all day.
+  const own = source === 'recorder' ? ', what it sent itself' : '';
+  return (
+    `the signal trace has none ${since} that could have ended it. Left out is what it ignored${own}, ` +
+    'and those faults, timers and real-time signals that it caught and no other process sent'
+  );
 }
 
 function describeReceived(event: ExitEvent, sender: SignalSender, name: string): string[] {

@@ -68,7 +68,7 @@ export function countedLines(root, folder, binaries) {
   const raw = readdirSync(folder)
     .filter((name) => name.endsWith('.profraw'))
     .map((name) => join(folder, name));
-  if (raw.length === 0) return { all: {}, ran: {} };
+  if (raw.length === 0 || binaries.length === 0) return { all: {}, ran: {} };
   const list = join(folder, 'list');
   writeFileSync(list, raw.join('\n'));
   const merged = join(folder, 'merged.profdata');

@@ -60,9 +60,10 @@ struct SignalRecord {
   // Identifies the process's address space. For JavaScript: the number of the sender's command
   // line, or 0; see CommandLines.
   uint64_t memory;
-  double clock_ms;        // add to time_ns, in ms, to get CLOCK_REALTIME
-  uint64_t sender_start;  // of the sending process, CLOCK_BOOTTIME, in ns
-  uint64_t info[2];       // what follows si_code in the siginfo: si_pid and si_uid, si_value, …
+  double clock_ms;  // add to time_ns, in ms, to get CLOCK_REALTIME
+  // Of the sending process, CLOCK_BOOTTIME, in ns; for JavaScript, CLOCK_MONOTONIC. 0 if unknown.
+  uint64_t sender_start;
+  uint64_t info[2];  // what follows si_code in the siginfo: si_pid and si_uid, si_value, …
   uint64_t ancestor_cgroups[kAncestors];     // like `cgroup`, of each ancestor
   char sender_program[kSenderProgramBytes];  // the file name; empty if unknown
   int32_t pid;                               // of the process

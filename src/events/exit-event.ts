@@ -159,6 +159,12 @@ export type ExitEvent = {
    */
   tracedSince: Date | null;
   /**
+   * Since when the requests in `signalsReceived` are whole. Later than `tracedSince` if a recorder told the exit and
+   * has let go of earlier ones, and in rows of earlier versions, which kept them for 120 s. `null` if
+   * `traced` is `false`.
+   */
+  requestsSince: Date | null;
+  /**
    * Who sent the signal that killed it. `null` if no signal did; if `traced` is `false`, `null` can
    * also mean that the sender was not seen.
    */
@@ -166,15 +172,18 @@ export type ExitEvent = {
   /**
    * Some programs (Node.js is one) catch a signal, clean up, and raise it again so that their
    * parent sees it. Then `sender` is the process itself, and this is the last other sender of the
-   * same signal, at most 120 s earlier. `null` if there is none, or if `sender` is not the process
-   * itself.
+   * same signal; of signals that are no requests (see `signalsReceived`), at most 120 s earlier. `null`
+   * if there is none, or if `sender` is not the process itself.
    */
   raisedAfter: SignalSender | null;
   /**
-   * Signals of its last 120 s that could have killed it and were not ignored: at most 16, oldest
-   * first. They may explain why a program that catches SIGTERM exited with 0. Signals that runtimes
-   * catch routinely are left out: caught faults, timers, and real-time signals that no other
-   * process sent.
+   * Signals that could have killed it and were not ignored, oldest first. They may explain why a program
+   * that catches SIGTERM exited with 0.
+   *
+   * - Requests: the first and the last SIGTERM, SIGINT, SIGHUP and SIGQUIT that it did not send itself, of
+   *   its whole life (since `requestsSince`). A server may take hours from its SIGTERM to its end.
+   * - Of its last 120 s all others, and at most 16. Signals that runtimes catch routinely are left out: caught
+   *   faults, timers, and real-time signals that no other process sent.
    */
   signalsReceived: readonly SignalSender[];
   /** The kernel's OOM killer killed it; `null` if unknown. */

@@ -13,6 +13,7 @@ import {
 } from '../common/json-checks.js';
 import { NOWHERE, whereaboutsOf } from '../where/whereabouts.js';
 
+import { RECEIVED_MS } from './ended-by.js';
 import type { ExitEvent } from './exit-event.js';
 
 type Json = Record<string, unknown>;
@@ -65,7 +66,8 @@ const isOfSomebody = isObjectOf({ pid: isCount, name: isText, uid: isCount });
 const isSender: Check = (value) =>
   isOfNobody(value) && ((value as Json)['pid'] === null || isOfSomebody(value));
 
-const DATES = ['startedAt', 'tracedSince'] as const;
+const TRACED = ['tracedSince', 'requestsSince'] as const;
+const DATES = ['startedAt', ...TRACED] as const;
 const FLAGS = ['isRepeated', 'lossless', 'traced'] as const;
 
 /** Of these fields each outcome has one. */
@@ -110,9 +112,18 @@ export function reviveExit(json: Json): ExitEvent {
     !signals.includes(null);
   // Who is not told here is not nobody.
   if (!isWhole) json['traced'] = false;
+  const isOlder = json['requestsSince'] === undefined;
   for (const name of DATES) json[name] = reviveDate(json[name]);
-  if (json['traced'] === false) json['tracedSince'] = null;
-  return json as unknown as ExitEvent;
+  if (json['traced'] === false) for (const name of TRACED) json[name] = null;
+  const event = json as unknown as ExitEvent;
+  if (isOlder) event.requestsSince = sinceLater(event);
+  return event;
+}
+
+/** Earlier versions kept requests as long as other signals. */
+function sinceLater({ tracedSince, exitedAt }: ExitEvent): Date | null {
+  if (tracedSince === null) return null;
+  return new Date(Math.max(tracedSince.getTime(), exitedAt.getTime() - RECEIVED_MS));
 }
 
 /** `null`: it is none that can be read. */
@@ -122,6 +133,7 @@ function reviveSender(sender: unknown): Json | null {
   if (sender['pid'] === null) return sender;
   addPlaces(sender);
   keepValid(sender, SENDER_FIELDS);
+  sender['startedAt'] = reviveDate(sender['startedAt']);
   sender['onBehalf'] = sender['onBehalf'] === true;
   if (!areAncestors(sender['ancestors'])) sender['ancestors'] = [];
   for (const ancestor of sender['ancestors'] as Json[]) {

@@ -82,6 +82,11 @@ export type SignalSender = {
        */
       origin: 'kill' | 'sigqueue' | 'tgkill' | 'parent-death' | 'cgroup-kill' | 'ptrace' | 'sigio';
       pid: number;
+      /**
+       * When it started, accurate to 1 ms: with the pid, this tells which process it was. `null` in rows of earlier
+       * versions.
+       */
+      startedAt: Date | null;
       /** The kernel's name for the sender: at most 15 bytes, untrusted. */
       name: string;
       /**
@@ -133,6 +138,7 @@ export type SignalSender = {
       origin: 'kernel' | 'fault' | 'timer';
       pid: null;
       // Never present; declared so that you can read `sender?.name` without checking `pid` first.
+      startedAt?: never;
       name?: never;
       program?: never;
       uid?: never;

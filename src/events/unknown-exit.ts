@@ -34,6 +34,7 @@ export function unknownExit(known: KnownOfExit, unknownReason: UnknownReason): E
     lossless: true,
     traced: false,
     tracedSince: null,
+    requestsSince: null,
     sender: null,
     raisedAfter: null,
     signalsReceived: [],

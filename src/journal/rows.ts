@@ -93,12 +93,13 @@ export function eventText(event: JournalEvent): string {
 
 /** JSON.stringify() is slow with dates, and most rows have three. */
 function withTimeTexts(event: ExitEvent): object {
-  const { startedAt, exitedAt, tracedSince } = event;
+  const { startedAt, exitedAt, tracedSince, requestsSince } = event;
   return {
     ...event,
     startedAt: startedAt && timeText(startedAt),
     exitedAt: timeText(exitedAt),
     tracedSince: tracedSince && timeText(tracedSince),
+    requestsSince: requestsSince && timeText(requestsSince),
   };
 }
 

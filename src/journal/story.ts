@@ -74,8 +74,11 @@ const MOST_LATER = 1000;
 /** What is within seconds. */
 const SECONDS_MS = 10_000;
 
-/** Processes start and end at moments that are known to so many ms. */
+/** Processes start and end at moments that are known to so many ms without the eBPF filter. */
 const BLUR_MS = 10;
+
+/** The same with it: to 1 ms each. */
+const EXACT_MS = 2;
 
 /** How long before a signal its client may have ended, in ms. */
 const CLIENT_MS = 5000;
@@ -154,7 +157,7 @@ export async function storyOf(
   const until = new Date(exitedAt.getTime() + SECONDS_MS);
   for await (const row of readRows(journal, { since, until })) take(story, row);
   if (ender?.pid != null && ender.pid !== end.pid) {
-    story.enderEnd ??= await endOf(journal, ender.pid, story);
+    story.enderEnd = await endOf(journal, ender.pid, story);
   }
   const isSure = (row: JournalExit) => isSameEnder(story, row);
   story.sameEnder = story.likelySameEnder.filter(isSure);
@@ -181,7 +184,6 @@ function take(story: Story, row: JournalRow): void {
   if (row.event === 'gap') story.gaps.push(row);
   if (row.event !== 'exit' || row.id === end.id) return;
   const isSender = ender?.pid === row.pid && isEnder(row, story);
-  if (isSender) story.enderEnd = row;
   if (isNearSameEnder(row, story)) story.likelySameEnder.push(row);
   else if (isSamePlace(row, end) && areWithin(momentOf(row), momentOf(end), SECONDS_MS)) {
     story.samePlace.push(row);
@@ -211,6 +213,10 @@ function isNearSameEnder(row: JournalExit, { end, ender }: Story): boolean {
 /** Whether nothing speaks against it that both are the same process. */
 function seemsSame(one: SignalSender | null, other: SignalSender | null): boolean {
   if (one?.pid == null || other?.pid == null) return false;
+  if (one.startedAt !== null && other.startedAt !== null) {
+    const apartMs = Math.abs(one.startedAt.getTime() - other.startedAt.getTime());
+    if (apartMs > BLUR_MS) return false;
+  }
   return one.pid === other.pid && one.name === other.name && one.uid === other.uid;
 }
 
@@ -231,27 +237,39 @@ function isSameEnder({ end, ender, enderEnd }: Story, row: JournalExit): boolean
   return enderEnd?.pid === by.pid && parents(by) === parents(ender) && lives(row) && lives(end);
 }
 
-/** Whether this is the process that sent the signal, and not an earlier or a later one with its pid. */
-function isEnder(row: JournalExit, { end }: Story): boolean {
+/** Whether this may be the process that sent the signal, and is no other one with its pid as far as its start tells. */
+function isEnder(row: JournalExit, { end, ender }: Story): boolean {
+  if (row.startedAt === null || ender?.pid == null) return false;
   const sent = sentOf(end);
+  if (ender.startedAt === null) {
+    return msBetween(startOf(row), sent) >= 0 && msBetween(sent, momentOf(row)) >= 0;
+  }
+  const exactMs = row.exitedNs === null ? BLUR_MS : EXACT_MS;
   return (
-    row.startedAt !== null &&
-    msBetween(startOf(row), sent) >= -BLUR_MS &&
-    msBetween(sent, momentOf(row)) >= -BLUR_MS
+    areWithin(startOf(row), momentOf(end, ender.startedAt), exactMs) &&
+    msBetween(sent, momentOf(row)) >= -exactMs
   );
 }
 
-/** The end of the process that had this pid when it sent the signal. */
+/**
+ * The end of the process that sent the signal; `null`: it is not known, or a later process with its pid started in
+ * the same moment.
+ */
 async function endOf(
   journal: JournalDirectory,
   pid: number,
   story: Story,
 ): Promise<JournalExit | null> {
-  const since = story.ender?.sentAt ?? story.end.exitedAt;
+  const sent = sentOf(story.end);
+  const since = new Date(sent.wallMs - BLUR_MS);
+  const found: JournalExit[] = [];
   for await (const row of exitsIn(readEnds(journal, { pid, since }))) {
-    return isEnder(row, story) ? row : null;
+    if (isEnder(row, story)) found.push(row);
+    // It is of a later process, and rows are nearly in order.
+    if (msBetween(sent, startOf(row)) > SECONDS_MS) break;
   }
-  return null;
+  const [only = null, ...others] = found;
+  return others.length === 0 ? only : null;
 }
 
 function timesOf(since: Date | undefined): Pick<JournalQuery, 'since'> {

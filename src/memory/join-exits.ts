@@ -1,5 +1,6 @@
 import type { ExitEvent } from '../events/exit-event.js';
-import { MOST_RECEIVED } from '../trace/signal-history.js';
+import type { SignalSender } from '../events/signal-event.js';
+import { remember } from '../trace/received-signals.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
 
 /** The live event has the time when the process was really gone; the recorder may know more. */
@@ -28,7 +29,7 @@ export function joined(live: ExitEvent, recorded: ExitEvent): ExitEvent {
 
 type Story = Pick<
   ExitEvent,
-  'traced' | 'tracedSince' | 'sender' | 'raisedAfter' | 'signalsReceived' | 'oom'
+  'traced' | 'tracedSince' | 'requestsSince' | 'sender' | 'raisedAfter' | 'signalsReceived' | 'oom'
 >;
 
 /**
@@ -42,19 +43,31 @@ function joinedStory(live: ExitEvent, recorded: ExitEvent, signal: ExitEvent['si
   if (!isLive) return storyOf(recorded);
   const since = live.tracedSince;
   const earlier = recorded.signalsReceived.filter(({ sentAt }) => since !== null && sentAt < since);
-  const signalsReceived = [...earlier, ...live.signalsReceived].slice(-MOST_RECEIVED);
+  const received: { sender: SignalSender }[] = [];
+  for (const sender of [...earlier, ...live.signalsReceived]) {
+    remember(received, { sender }, live.pid);
+  }
+  const signalsReceived = received.map(({ sender }) => sender);
   // Of an end that it did not see it knows no sender.
   if (live.signal !== signal) return { ...storyOf(recorded), signalsReceived };
   const isOlder = since !== null && recorded.tracedSince !== null && recorded.tracedSince < since;
   return {
     ...storyOf(live),
     tracedSince: isOlder ? recorded.tracedSince : since,
+    requestsSince: earlierOf(live.requestsSince, recorded.requestsSince),
     raisedAfter: live.raisedAfter ?? recorded.raisedAfter,
     signalsReceived,
   };
 }
 
+/** A recorder knows all from its time on, and so does the live trace. */
+function earlierOf(one: Date | null, other: Date | null): Date | null {
+  if (one === null || other === null) return one ?? other;
+  return one < other ? one : other;
+}
+
 function storyOf(event: ExitEvent): Story {
-  const { traced, tracedSince, sender, raisedAfter, signalsReceived, oom } = event;
-  return { traced, tracedSince, sender, raisedAfter, signalsReceived, oom };
+  const { traced, tracedSince, requestsSince, sender } = event;
+  const { raisedAfter, signalsReceived, oom } = event;
+  return { traced, tracedSince, requestsSince, sender, raisedAfter, signalsReceived, oom };
 }

@@ -154,6 +154,10 @@ export class RecordedExits {
       story = history.end(end, false);
     }
     joinStory(event, story);
+    const { requestsSince } = this.#received;
+    if (event.tracedSince !== null && event.tracedSince < requestsSince) {
+      event.requestsSince = requestsSince;
+    }
     event.source = 'recorder';
     return event;
   }

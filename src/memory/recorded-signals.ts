@@ -1,14 +1,14 @@
 import { RECEIVED_MS } from '../events/ended-by.js';
 import type { NativeRecorder } from '../native/addon.js';
 import type { End } from '../native/kernel-records.js';
-import { SignalRecords } from '../native/signal-records.js';
+import { SignalRecords, type TracedSignal } from '../native/signal-records.js';
 
 import { SignalsByPid } from './signals-by-pid.js';
 
 /** Records that cross at once. */
 const BATCH = 512;
 
-/** How long to keep signals: events report those of the last {@link RECEIVED_MS}. */
+/** How long to keep signals that are no requests: events report those of the last {@link RECEIVED_MS}. */
 const KEPT_MS = RECEIVED_MS + 5000;
 
 /** How long to keep those that a process blocks: they may end it later. */
@@ -22,6 +22,8 @@ export class RecordedSignals {
   readonly #byPid = new SignalsByPid();
   /** Up to where was read, and when, by performance.now(), oldest first. */
   readonly #read: { at: number; end: number }[] = [];
+  /** Since when requests are known, by Date.now(). */
+  #sinceMs: number | null = null;
 
   constructor(recorder: NativeRecorder) {
     this.#recorder = recorder;
@@ -33,10 +35,16 @@ export class RecordedSignals {
     const nowMs = performance.now();
     for (;;) {
       const count = this.#recorder.readSignals(exits, this.#records.buffer, this.#ends.buffer);
+      this.#sinceMs ??= firstMs(count > 0 ? this.#records.signal(0) : null);
       for (let i = 0; i < count; i++) this.#byPid.add(this.#records.signal(i), nowMs);
       if (count > 0) this.#read.push({ at: nowMs, end: -(this.#ends[count - 1] ?? 0) });
       if (count < BATCH) break;
     }
+  }
+
+  /** Since when all requests to processes that have not ended are known; an earlier reader has let go of older ones. */
+  get requestsSince(): Date {
+    return new Date(this.#sinceMs ?? Date.now());
   }
 
   /** Those that processes with this pid were sent. */
@@ -57,4 +65,10 @@ export class RecordedSignals {
     this.#recorder.commitSignals(end);
     this.#byPid.letGo(sinceMs - KEPT_MS, sinceMs - BLOCKED_MS);
   }
+}
+
+/** Nobody lets go of what is not older; the first one that is there was not let go of, nor any after it. */
+function firstMs(first: TracedSignal | null): number {
+  const keptMs = Date.now() - RECEIVED_MS;
+  return Math.min(keptMs, first?.sentAtMs ?? keptMs);
 }

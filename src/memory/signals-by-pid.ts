@@ -1,3 +1,5 @@
+import { REQUESTS } from '../events/ended-by.js';
+import { signalNumber } from '../events/wait-status.js';
 import { SignalFlag } from '../native/abi.js';
 import type { End } from '../native/kernel-records.js';
 import type { TracedSignal } from '../native/signal-records.js';
@@ -14,6 +16,8 @@ interface Kept {
   /** What a repetition has in common with it; made when it is needed. */
   key: string | null;
 }
+
+const REQUEST_NUMBERS: readonly number[] = REQUESTS.map(signalNumber);
 
 /** Signals that processes were sent, by their pid, as long as an exit may need them. */
 export class SignalsByPid {
@@ -51,12 +55,17 @@ export class SignalsByPid {
     this.#keep(end.pid, ({ signal }) => !isOf(signal, end));
   }
 
-  /** Lets go of what was read before; of what a living process blocks, if it was read before `blockedMs`. */
+  /**
+   * Lets go of what was read before; of what a living process blocks, if it was read before `blockedMs`. The first and the
+   * last of each request to a living process are kept until it ends.
+   */
   letGo(beforeMs: number, blockedMs: number): void {
-    for (const pid of this.#kept.keys()) {
-      this.#keep(pid, ({ signal, readMs, isOver }) => {
+    for (const [pid, all] of this.#kept) {
+      const lasting = lastingOf(all);
+      this.#keep(pid, (kept) => {
+        const { signal, readMs, isOver } = kept;
         const isBlocked = !isOver && (signal.flags & SignalFlag.blocked) !== 0;
-        return readMs >= (isBlocked ? blockedMs : beforeMs);
+        return lasting.has(kept) || readMs >= (isBlocked ? blockedMs : beforeMs);
       });
     }
   }
@@ -73,6 +82,25 @@ export class SignalsByPid {
     this.#kept.delete(pid);
     this.#overflown.delete(pid);
   }
+}
+
+/** The first and the last of each request that a pid's latest process was sent by others, and has not ignored. */
+function lastingOf(all: readonly Kept[]): Set<Kept> {
+  const latest = all.at(-1)?.signal;
+  const isLasting = ({ signal, isOver }: Kept) =>
+    !isOver &&
+    latest !== undefined &&
+    isOf(signal, latest) &&
+    REQUEST_NUMBERS.includes(signal.signal) &&
+    signal.senderPid !== signal.pid &&
+    (signal.flags & (SignalFlag.taken | SignalFlag.ignored)) === 0;
+  const requests = all.filter(isLasting);
+  return new Set(
+    REQUEST_NUMBERS.flatMap((number) => {
+      const isOne = ({ signal }: Kept) => signal.signal === number;
+      return [requests.find(isOne), requests.findLast(isOne)];
+    }).filter((kept) => kept !== undefined),
+  );
 }
 
 type Identity = Pick<End, 'pid' | 'inode' | 'startTicks'>;

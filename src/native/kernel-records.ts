@@ -103,6 +103,7 @@ export class KernelRecords {
     const cgroup = this.#cgroups.path(this.#double(index, ExitRecord.cgroup));
     const { unit, container, pod, machine } = whereaboutsOf(cgroup);
     const startedAt = startKnown ? new Date(this.#double(index, ExitRecord.startedMs)) : null;
+    const tracedSince = isTraced ? this.#tracedSince(index, startedAt) : null;
     // Field by field: a spread would cost more than everything else.
     const { how, exitCode, signal, coreDumped, unknownReason } = this.#outcome(index, flags);
     return {
@@ -129,7 +130,8 @@ export class KernelRecords {
       isRepeated: false,
       lossless: (flags & ExitFlag.lossless) !== 0,
       traced: isTraced,
-      tracedSince: isTraced ? this.#tracedSince(index, startedAt) : null,
+      tracedSince,
+      requestsSince: tracedSince,
       sender: null,
       raisedAfter: null,
       signalsReceived: NO_SIGNALS,

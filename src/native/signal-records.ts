@@ -47,7 +47,7 @@ export interface TracedSignal {
    */
   senderPid: number;
   senderThread: number;
-  /** When it started: CLOCK_BOOTTIME, in microseconds. */
+  /** When it started: CLOCK_MONOTONIC of the host, in microseconds; 0 if unknown. */
   senderStart: number;
   /** The sender's pid as the process sees it; 0 if it does not see that pid namespace. */
   senderPidThere: number;

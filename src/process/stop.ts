@@ -1,6 +1,6 @@
 import { unlessAborted } from '../common/deadline.js';
 import { ExitwatchError } from '../common/errors.js';
-import { killerOf, REQUESTS } from '../events/ended-by.js';
+import { killerOf, requestBefore } from '../events/ended-by.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 import type { ProcessIdentity } from '../identity/process-identity.js';
@@ -28,8 +28,8 @@ export type StopResult = StopEnd & {
   identity: ProcessIdentity | null;
   /**
    * Who sent the signal that ended it. If the process raised that signal again, this is the
-   * original sender. If it exited, this is the last sender that asked it to: by SIGTERM, SIGINT or
-   * SIGHUP, or by any signal of this process. `null` if no signal did, or if the sender is unknown.
+   * original sender. If it exited, this is the last sender that asked it to: by SIGTERM, SIGINT
+   * or SIGQUIT, by SIGHUP in its last 10 s, or by any signal of this process. `null` if no signal did, or if the sender is unknown.
    */
   endedBy: SignalSender | null;
   /**
@@ -158,11 +158,11 @@ function whoEnded({ exit, via }: StopEnd): Pick<StopResult, 'endedBy' | 'endedBy
   return { endedBy: null, endedByUs: isKnown ? false : null };
 }
 
-function requestTo({ how, signalsReceived }: ExitEvent): SignalSender | null {
-  if (how !== 'exited') return null;
-  const isRequest = ({ signal, pid }: SignalSender) =>
-    REQUESTS.includes(signal) || pid === process.pid;
-  return signalsReceived.findLast(isRequest) ?? null;
+function requestTo(exit: ExitEvent): SignalSender | null {
+  if (exit.how !== 'exited') return null;
+  const request = requestBefore(exit);
+  const isRequest = (sender: SignalSender) => sender === request || sender.pid === process.pid;
+  return exit.signalsReceived.findLast(isRequest) ?? null;
 }
 
 function pidOf(target: ProcessTarget): number {

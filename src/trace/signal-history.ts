@@ -1,4 +1,4 @@
-import { RECEIVED_MS } from '../events/ended-by.js';
+import { isFromOutside, isRequest, RECEIVED_MS } from '../events/ended-by.js';
 import type { ExitEvent } from '../events/exit-event.js';
 import type { SignalSender } from '../events/signal-event.js';
 import { SignalFlag } from '../native/abi.js';
@@ -9,6 +9,7 @@ import type { CgroupPaths } from './cgroup-paths.js';
 import type { CommandLines } from './command-lines.js';
 import { Generations, type Seen } from './generations.js';
 import type { LikelyClients } from './likely-clients.js';
+import { remember, reported } from './received-signals.js';
 import { isAmbiguous, senderOf } from './signal-sender.js';
 import { NO_STORY, type SignalStory } from './signal-story.js';
 
@@ -39,9 +40,8 @@ const MARK_NS = 1e9;
 /** Marks to keep per process. */
 const MARKS = 4;
 
-/** How far back signals are reported, and how many of them. */
+/** How far back signals are reported that are no requests. */
 const RECEIVED_NS = RECEIVED_MS * 1e6;
-export const MOST_RECEIVED = 16;
 
 /** Processes to keep per pid while their exits have not arrived. */
 const RUNS = 64;
@@ -94,7 +94,7 @@ export class SignalHistory {
     }
     if (isAmbiguous(signal) && (flags & SignalFlag.ignored) === 0) run.hasAmbiguous = true;
     if (!run.generations.add(signal, seen)) return null;
-    if ((flags & SignalFlag.ignored) === 0) remember(run.received, seen);
+    if ((flags & SignalFlag.ignored) === 0) remember(run.received, seen, signal.pid);
     return sender;
   }
 
@@ -130,9 +130,7 @@ export class SignalHistory {
     const story = {
       sender: killer?.sender ?? null,
       raisedAfter: killer === null ? null : requestBefore(run, killer, end.pid),
-      received: run.received
-        .filter(({ timeNs }) => timeNs <= end.timeNs && timeNs > end.timeNs - RECEIVED_NS)
-        .map(({ sender }) => sender),
+      received: receivedUntil(end, run).map(({ sender }) => sender),
       oom: oomOf(run, killer),
       isDoubtful: run.hasAmbiguous,
     };
@@ -193,16 +191,19 @@ function isSurelySame(a: Identity, b: Identity): boolean {
 function requestBefore(run: Run, killer: Seen, pid: number): SignalSender | null {
   const { signal } = killer.sender;
   if (killer.sender.pid !== pid) return null;
-  const isRequest = ({ timeNs, sender }: Seen) =>
+  const mayBeRaised = ({ timeNs, sender }: Seen) =>
     sender.signal === signal &&
-    sender.pid !== pid &&
-    !OWN_DOING.includes(sender.origin) &&
+    isFromOutside(sender, pid) &&
     timeNs < killer.timeNs &&
-    timeNs > killer.timeNs - RECEIVED_NS;
-  return run.received.findLast(isRequest)?.sender ?? null;
+    (isRequest(sender, pid) || timeNs > killer.timeNs - RECEIVED_NS);
+  return run.received.findLast(mayBeRaised)?.sender ?? null;
 }
 
-const OWN_DOING: readonly SignalSender['origin'][] = ['fault', 'timer'];
+/** The requests of its life, and what else it was sent in its last two minutes. */
+function receivedUntil({ pid, timeNs: endNs }: End, { received }: Run): Seen[] {
+  const before = received.filter(({ timeNs }) => timeNs <= endNs);
+  return reported(before, pid, ({ timeNs }) => timeNs > endNs - RECEIVED_NS);
+}
 
 /** The OOM killer marks a process right after killing it, or when it finds it dying. */
 function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
@@ -216,16 +217,4 @@ function oomOf({ marks }: Run, killer: Seen | null): boolean | null {
     timeNs >= killer.timeNs &&
     timeNs - killer.timeNs < MARK_NS;
   return marks.some(isIts) ? true : null;
-}
-
-/** If there are too many, drops the oldest that a later one repeats, or else the oldest. */
-function remember(received: Seen[], seen: Seen): void {
-  received.push(seen);
-  if (received.length <= MOST_RECEIVED) return;
-  const saysTheSame = (a: SignalSender, b: SignalSender) =>
-    a.signal === b.signal && a.origin === b.origin && a.pid === b.pid;
-  const repeated = received.findIndex((older, i) =>
-    received.some((later, j) => j > i && saysTheSame(older.sender, later.sender)),
-  );
-  received.splice(Math.max(repeated, 0), 1);
 }

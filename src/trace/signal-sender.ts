@@ -113,6 +113,11 @@ export function senderOf(signal: TracedSignal, facts: SenderFacts): SignalSender
   }
 }
 
+/** When the sender started; `null`: that is not known. */
+function startOf({ senderStart, timeNs, sentAtMs }: TracedSignal): Date | null {
+  return senderStart === 0 ? null : new Date(senderStart / 1e3 + sentAtMs - timeNs / 1e6);
+}
+
 /** A process as a sender. */
 function processOf(
   signal: TracedSignal,
@@ -138,6 +143,7 @@ function processOf(
     sentAt,
     origin,
     pid: senderPid,
+    startedAt: startOf(signal),
     name: senderName,
     program: senderProgram,
     commandLine,

@@ -35,7 +35,7 @@ export function joinStory(event: ExitEvent, story: SignalStory | null): void {
   }
   event.traced = event.traced && isWhole(event, story);
   event.oom = oomOf(event, story);
-  if (!event.traced) event.tracedSince = null;
+  if (!event.traced) event.tracedSince = event.requestsSince = null;
 }
 
 /** Whether the signal trace, which was running, saw everything that belongs to this exit. */

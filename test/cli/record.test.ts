@@ -78,7 +78,16 @@ describe('exitwatch record', () => {
       signal: 'SIGTERM',
       sender: { pid: killer.pid, name: 'sh' },
     });
-    await inJournal(record, killer.pid ?? 0);
+    const own = await inJournal(record, killer.pid ?? 0);
+    const startOf = (found: JournalRow | undefined, of: 'sender' | 'own') =>
+      new Date(
+        found?.event === 'exit'
+          ? String(of === 'own' ? found.startedAt : found.sender?.startedAt)
+          : NaN,
+      );
+    expect(Math.abs(startOf(row, 'sender').getTime() - startOf(own, 'own').getTime())).toBeLessThan(
+      3,
+    );
     const { code, lines, stderr } = await call('why', 'webserver', '--state-dir', record.stateDir);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const text = lines.join('\n');

@@ -10,15 +10,16 @@ import { LineProcess } from '../support/programs';
 import { kill } from '../support/kill';
 
 const NOON = new Date(2026, 10, 22, 12);
+const START = new Date(NOON.getTime() - 90_000);
 
 const END: ExitEvent = {
   ...{ event: 'exit', id: 'x', pid: 4_194_303, parentPid: 4_194_302, name: 'server' },
   ...{ program: 'server', uid: 1000 },
   ...{ parentName: null, usage: null, commandLine: null },
   ...NOWHERE,
-  ...{ cgroup: '/', startedAt: new Date(NOON.getTime() - 90_000), exitedAt: NOON, exitedNs: 1 },
+  ...{ cgroup: '/', startedAt: START, exitedAt: NOON, exitedNs: 1 },
   ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false },
-  ...{ lossless: true, traced: true, tracedSince: NOON },
+  ...{ lossless: true, traced: true, tracedSince: START, requestsSince: START },
   ...{ sender: null, raisedAfter: null, signalsReceived: [], oom: false },
   ...{ how: 'exited', exitCode: 0, signal: null, coreDumped: false, unknownReason: null },
 };
@@ -28,6 +29,7 @@ const SENDER: SignalSender = {
   sentAt: NOON,
   origin: 'kill',
   pid: 4_194_301,
+  startedAt: START,
   name: 'a-long-name-too',
   uid: 0,
   cgroup: null,
@@ -130,6 +132,59 @@ test.each([
     sender: { ...SENDER, name, program },
   });
   expect(row).toMatch(new RegExp(` \\d+ ${shown.replace(/[()]/g, '\\$&')}$`));
+});
+
+describe('who asked it to exit', () => {
+  const ago = (seconds: number) => new Date(NOON.getTime() - seconds * 1000);
+  const sent = (signal: SignalSender['signal'], seconds: number, more = {}) =>
+    ({ ...SENDER, name: 'sh', signal, sentAt: ago(seconds), ...more }) as SignalSender;
+
+  test.each<[string, Partial<ExitEvent>, string]>([
+    ['nobody', {}, '-'],
+    ['nobody that was seen', { requestsSince: ago(80) }, '?'],
+    ['nobody that was seen, because its start is not known', { startedAt: null }, '?'],
+    ['just now', { signalsReceived: [sent('SIGTERM', 9)] }, 'after SIGTERM from 4194301 sh'],
+    [
+      'long ago',
+      { signalsReceived: [sent('SIGTERM', 7300)], startedAt: ago(9000), requestsSince: ago(9000) },
+      '2.0h after SIGTERM from 4194301 sh',
+    ],
+    [
+      'long ago, before it sent that to itself',
+      {
+        ...{ how: 'killed', exitCode: null, signal: 'SIGTERM' },
+        sender: sent('SIGTERM', 0, { pid: END.pid, origin: 'tgkill' }),
+        raisedAfter: sent('SIGTERM', 125),
+      },
+      'itself, 2.1m after SIGTERM from 4194301 sh',
+    ],
+    [
+      'before others reloaded it',
+      { signalsReceived: [sent('SIGQUIT', 60), sent('SIGHUP', 3, { pid: 7 })] },
+      '60.00s after SIGQUIT from 4194301 sh',
+    ],
+    [
+      'before others had it tell its state',
+      { signalsReceived: [sent('SIGINT', 9), sent('SIGQUIT', 3, { pid: 7 })] },
+      'after SIGINT from 4194301 sh',
+    ],
+    [
+      'several times',
+      { signalsReceived: [sent('SIGTERM', 9, { pid: 7 }), sent('SIGTERM', 8)] },
+      'after SIGTERM from 4194301 sh',
+    ],
+    ['nobody, but others reloaded it', { signalsReceived: [sent('SIGHUP', 30)] }, '-'],
+    ['by a hang-up', { signalsReceived: [sent('SIGHUP', 2)] }, 'after SIGHUP from 4194301 sh'],
+    [
+      'another one, before it asked itself',
+      { signalsReceived: [sent('SIGINT', 8), sent('SIGTERM', 1, { pid: END.pid })] },
+      'after SIGINT from 4194301 sh',
+    ],
+    ['by sending it SIGUSR1', { signalsReceived: [sent('SIGUSR1', 1)] }, '-'],
+  ])('%s', (_, more, expected) => {
+    const row = new ExitTable(false, () => undefined, NOON).exit({ ...END, ...more } as ExitEvent);
+    expect(row.split(/ {2,}/).at(-1)).toBe(expected);
+  });
 });
 
 test.each<[string, Partial<ExitEvent>]>([

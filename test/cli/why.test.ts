@@ -469,13 +469,61 @@ test('an end of a program with a longer name is not taken for that of another', 
   });
 });
 
+describe('a sender’s own end is that of the process that sent the signal', () => {
+  /** Milliseconds after the first end. */
+  const at = (ms: number) => new Date(endOf(100).exitedAt.getTime() + ms);
+  const victim = (startedAt: Date | null) =>
+    endOf(100, killedBy('deploy.sh', 4711, 100, startedAt));
+  /** An end of a process with the sender's pid, `ns`: by the kernel's clock. */
+  const withItsPid = (name: string, startedAt: Date, exitedAt: Date) =>
+    endOf(100, {
+      ...{
+        name,
+        program: 'bash',
+        pid: 4711,
+        startedAt,
+        exitedAt,
+        id: `8a68af16253b-4711-${startedAt.getTime()}`,
+      },
+      exitedNs: (endOf(100).exitedNs ?? 0) + (exitedAt.getTime() - at(0).getTime()) * 1e6,
+    });
+  const own = withItsPid('deploy.sh', at(-50), at(1));
+  const next = withItsPid('next.sh', at(4), at(9));
+
+  test.each<[string, ExitEvent[], string[]]>([
+    ['its own', [victim(at(-50)), own], ['sender   4711 (deploy.sh)']],
+    [
+      'its own, and not the next one’s',
+      [victim(at(-50)), own, next],
+      ['sender   4711 (deploy.sh)'],
+    ],
+    ['none, if only the next one’s is known', [victim(at(-50)), next], []],
+    [
+      'none, if the next one began in the same moment',
+      [victim(at(-50)), own, withItsPid('next.sh', at(-49), at(9))],
+      [],
+    ],
+    [
+      'its own, in rows of earlier versions',
+      [victim(null), own, next],
+      ['sender   4711 (deploy.sh)'],
+    ],
+    ['none, in rows of earlier versions, of one that began later', [victim(null), next], []],
+  ])('%s', async (_, events, expected) => {
+    await withJournal(events, async (ask) => {
+      const senders = (await ask('1100')).filter((line) => line.startsWith('sender '));
+      expect(senders.map((line) => line.split(' exited', 1)[0])).toEqual(expected);
+    });
+  });
+});
+
 test('who exits after a request is not said to have had no signal', async () => {
   const { sender } = killedBy('deploy.sh', 4711, 1);
   const request = endOf(1, { signalsReceived: sender == null ? [] : [sender] });
   await withJournal([request], async (ask) => {
     const lines = await ask('1001');
     expect(lines.filter((line) => /^(by|before) /.test(line))).toEqual([
-      'by       itself, after what follows (sure: no signal killed it)',
+      'by       itself (sure: no signal killed it), after what follows',
       'before   SIGTERM from 4711 deploy.sh, 0.00s before the end (sure: reported by the kernel)',
     ]);
   });
@@ -486,16 +534,22 @@ describe('who exits without a known signal is said to have had none only as far 
     'that could have ended it. Left out is what it ignored, and those faults, timers and real-time signals that it caught and no other process sent';
   const at = (i: number) => endOf(i).exitedAt;
 
-  test.each<[string, Partial<ExitEvent>, string]>([
+  test.each<[string, object, string]>([
     ['from its start', {}, `the signal trace has none since it began ${LEFT_OUT}`],
     [
-      'from its start, but for longer than signals are kept',
-      { startedAt: at(-200), tracedSince: at(-200) },
+      'from its start, but for longer than other signals are kept',
+      { startedAt: at(-200), tracedSince: at(-200), requestsSince: at(-200) },
+      'the signal trace has no SIGTERM, SIGINT, SIGHUP or SIGQUIT since it began, ' +
+        `and none since 2026-11-24T02:58:01.000Z ${LEFT_OUT}`,
+    ],
+    [
+      'from its start, in an earlier version',
+      { startedAt: at(-200), tracedSince: at(-200), requestsSince: undefined },
       `the signal trace has none since 2026-11-24T02:58:01.000Z ${LEFT_OUT}`,
     ],
     [
       'later',
-      { startedAt: at(-200), tracedSince: at(0) },
+      { startedAt: at(-200), tracedSince: at(0), requestsSince: at(0) },
       `the signal trace has none since 2026-11-24T03:00:00.000Z ${LEFT_OUT}`,
     ],
     [

@@ -81,7 +81,13 @@ test('rows of other kinds are left out, or say less, and everybody can read the 
   expect(rows.map(({ seq }) => seq)).toEqual(expect.arrayContaining([1, 2, last]));
   const times = rows.flatMap((row) =>
     row.event === 'exit'
-      ? [row.exitedAt, row.startedAt, row.tracedSince, row.sender?.sentAt ?? null]
+      ? [
+          row.exitedAt,
+          row.startedAt,
+          row.tracedSince,
+          row.requestsSince,
+          row.sender?.sentAt ?? null,
+        ]
       : [],
   );
   expect(times.filter((time) => time !== null && Number.isNaN(time.getTime()))).toEqual([]);

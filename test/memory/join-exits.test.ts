@@ -30,7 +30,10 @@ const RECORDED = {
   ...{ signalsReceived: [recordedSender(7)], source: 'recorder' },
 };
 const EXITED = { how: 'exited', exitCode: 0, signal: null, sender: null };
-const UNTRACED = { traced: false, tracedSince: null, sender: null, signalsReceived: [], oom: null };
+const UNTRACED = {
+  ...{ traced: false, tracedSince: null, requestsSince: null },
+  ...{ sender: null, signalsReceived: [], oom: null },
+};
 
 /** Of the same end. */
 const join = (live: object, recorded: object) => joined(endOf(0, live), endOf(0, recorded));

@@ -17,7 +17,14 @@ const endOf = (i) => ({
   },
   ...{ uid: 0, cgroup: '/', startedAt: new Date(i), exitedAt: new Date(i), exitedNs: i * 1e6 },
   ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false, lossless: true, traced: false },
-  ...{ tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [], oom: false },
+  ...{
+    tracedSince: null,
+    requestsSince: null,
+    sender: null,
+    raisedAfter: null,
+    signalsReceived: [],
+    oom: false,
+  },
   ...{ how: 'exited', exitCode: 0, signal: null, coreDumped: false, unknownReason: null },
 });
 

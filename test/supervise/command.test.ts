@@ -1,6 +1,9 @@
 // Lane: patient
 
 import { appendFileSync, existsSync, statSync, writeFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
+
+import type { EndedRun } from '../../src/supervise/ends/service-story';
 
 import { kill } from '../support/kill';
 import { callWith, exitwatch, MAIN } from '../support/command';
@@ -54,6 +57,31 @@ describe('exitwatch supervise', () => {
     await host.start();
     expect(await host.listed('web')).toMatchObject({ pid, restarts: 0 });
     expect(host.of('adopted').map(({ pid: adopted }) => adopted)).toEqual([pid, pid]);
+  });
+
+  it('does not take what had ended before it was asked for its own doing, and knows when it ended', async () => {
+    await using host = new SuperviseHost();
+    host.write(sleeper('web'));
+    // The signal trace would know better.
+    await host.start(['setpriv', '--inh-caps=-all', '--bounding-set=-all', '--no-new-privs']);
+    const { pid } = await host.phase('web', 'running');
+    await host.process?.stop();
+    kill(pid ?? 0, 'SIGKILL');
+    await until('the service to be gone', () => !isRunning(pid));
+    const goneAt = Date.now();
+    await setTimeout(1000);
+    const stopping = host.service('stop', 'web');
+    await setTimeout(500); // it has asked
+    host.process?.child.kill('SIGCONT');
+    await stopping;
+    const { lines } = await host.service('why', 'web', '--json');
+    const [story] = lines.map((line) => JSON.parse(line) as EndedRun);
+    expect(story).toMatchObject({ how: 'killed', signal: 'SIGKILL', decision: { intent: null } });
+    const exitedAt = new Date(story?.exitedAt ?? NaN).getTime();
+    expect(exitedAt).toBeGreaterThan(goneAt - 500);
+    expect(exitedAt).toBeLessThan(goneAt + 500);
+    const [head] = (await host.service('why', 'web')).lines;
+    expect(head).toMatch(/web ended: killed SIGKILL by somebody who was not seen; it was /);
   });
 
   it('knows how a service ended that ended while it was away', async () => {

@@ -34,7 +34,9 @@ export function endOf(i: number, more: Partial<ExitEvent> = {}): ExitEvent {
     ...{ parentPid: 1, name: 'sh', program: 'dash', uid: 0, cgroup: CGROUP },
     ...{ startedAt: new Date(exitedAt.getTime() - 500), exitedAt, exitedNs: 5e13 + i * 1e9 },
     ...{ uncertaintyMs: 0, source: 'connector', isRepeated: false, lossless: true, traced: true },
-    ...{ tracedSince: new Date(exitedAt.getTime() - 500), sender: null, raisedAfter: null },
+    tracedSince: new Date(exitedAt.getTime() - 500),
+    requestsSince: new Date(exitedAt.getTime() - 500),
+    ...{ sender: null, raisedAfter: null },
     ...{ signalsReceived: [], oom: false, how: 'exited', exitCode: 0, signal: null },
     ...{ coreDumped: false, unknownReason: null, parentName: null, usage: null },
     commandLine: null,
@@ -43,13 +45,19 @@ export function endOf(i: number, more: Partial<ExitEvent> = {}): ExitEvent {
   } as ExitEvent;
 }
 
-/** An end by a signal from this process. */
-export function killedBy(name: string, pid: number, i: number): Partial<ExitEvent> {
+/** An end by a signal from this process. Earlier versions did not write when it had started. */
+export function killedBy(
+  name: string,
+  pid: number,
+  i: number,
+  startedAt: Date | null = null,
+): Partial<ExitEvent> {
   const sentAt = new Date(START_MS + i * 1000 - 1);
   return {
     ...{ how: 'killed', exitCode: null, signal: 'SIGTERM' },
     sender: {
-      ...{ signal: 'SIGTERM', sentAt, origin: 'kill', pid, name, uid: 1000, cgroup: '/user.slice' },
+      ...{ signal: 'SIGTERM', sentAt, origin: 'kill', pid, name, uid: 1000 },
+      ...{ startedAt, cgroup: '/user.slice' },
       ...{ commandLine: null, onBehalf: false, onBehalfReason: null },
       ...{ likelyClients: null, unit: null, container: null },
       ...{ program: name, pod: null, machine: null },

@@ -40,18 +40,78 @@ test.each<[string, Partial<TracedSignal>, string]>([
   expect(originOf(signal(changes))).toBe(origin);
 });
 
-test('a SIGTERM from an hour ago is not listed for an end now', () => {
-  const { received } = story([
-    { timeNs: NOW - HOUR },
-    { timeNs: NOW - 119 * SECOND, senderPid: 8 },
-  ]);
-  expect(received.map(({ pid }) => pid)).toEqual([8]);
+const [SIGHUP, SIGINT, SIGQUIT] = [1, 2, 3];
+
+describe('requests of others are known for the whole life of a process', () => {
+  test.each([
+    ['SIGHUP', SIGHUP],
+    ['SIGINT', SIGINT],
+    ['SIGQUIT', SIGQUIT],
+    ['SIGTERM', 15],
+  ])('%s: the first and the last, however old', (_, number) => {
+    const asked = [9, 8, 7, 6, 5].map((hours) => ({
+      ...{ timeNs: NOW - hours * HOUR, signal: number },
+      ...{ senderPid: 10 + hours },
+    }));
+    const { received } = story([...asked, { timeNs: NOW - 200 * SECOND, signal: SIGUSR1 }]);
+    expect(received.map(({ pid }) => pid)).toEqual([19, 15]);
+  });
+
+  test('however many other signals come after them, of however many senders', () => {
+    const flood = Array.from({ length: 300 }, (_, i) => ({
+      ...{ timeNs: NOW - 90 * SECOND + i * 1e6, signal: i % 2 === 0 ? SIGHUP : SIGUSR1 },
+      senderPid: 1000 + i,
+    }));
+    const { received } = story([{ timeNs: NOW - 100 * SECOND, senderPid: 8 }, ...flood]);
+    const told = received.map(({ signal: name, pid }) => `${name} ${pid}`);
+    expect(told.slice(0, 2)).toEqual(['SIGTERM 8', 'SIGHUP 1000']);
+    expect(told.at(-1)).toBe('SIGUSR1 1299');
+    // Of the others the last 16.
+    expect(told).toHaveLength(2 + 16 + 1);
+  });
+
+  test('what it sent itself, and other signals, only for two minutes', () => {
+    const old = { timeNs: NOW - 121 * SECOND };
+    const { received } = story([
+      { ...old, senderPid: TARGET },
+      { ...old, signal: SIGUSR1 },
+      { timeNs: NOW - 119 * SECOND, signal: SIGUSR1, senderPid: 8 },
+    ]);
+    expect(received.map(({ pid }) => pid)).toEqual([8]);
+  });
+
+  test('who asked an hour before it raised the signal again is named', () => {
+    const own = { timeNs: NOW - SECOND, senderPid: TARGET, code: -6 };
+    const { sender, raisedAfter } = story(
+      [{ timeNs: NOW - HOUR, senderPid: 8 }, own, taken({ senderPid: TARGET, code: -6 })],
+      { signal: 'SIGTERM' },
+    );
+    expect([sender?.pid, raisedAfter?.pid]).toEqual([TARGET, 8]);
+  });
+
+  test('who sent another signal is named only for two minutes', () => {
+    const own = { senderPid: TARGET, code: -6, signal: SIGUSR1 };
+    const raisedAfter = (seconds: number) =>
+      story([{ timeNs: NOW - seconds * SECOND, signal: SIGUSR1 }, own, taken(own)], {
+        signal: 'SIGUSR1',
+      }).raisedAfter?.pid;
+    expect([raisedAfter(119), raisedAfter(121)]).toEqual([7, undefined]);
+  });
+
+  test('not what came after its end, nor what an earlier process with its pid was sent', () => {
+    const { received } = story([
+      { timeNs: NOW - 2 * HOUR, inode: 999, startTicks: 400, senderPid: 8 },
+      { timeNs: NOW - HOUR },
+      { timeNs: NOW + SECOND, senderPid: 9 },
+    ]);
+    expect(received.map(({ pid }) => pid)).toEqual([7]);
+  });
 });
 
 test('an old SIGTERM is named as the killer if it was blocked until now', () => {
   const { sender, received } = story([{ timeNs: NOW - HOUR }, taken()], { signal: 'SIGTERM' });
   expect(sender).toMatchObject({ origin: 'kill', pid: 7 });
-  expect(received).toEqual([]);
+  expect(received).toEqual([sender]);
 });
 
 test('a signal that was not seen to be taken did not kill', () => {
@@ -96,7 +156,7 @@ test('an end that is reported twice has its history twice, which is then dropped
 test('hundreds of signals from one sender do not displace the one that counts', () => {
   const flood = Array.from({ length: 500 }, () => ({ signal: SIGUSR1, senderPid: 66 }));
   const { received } = story([...flood, {}, ...flood]);
-  expect(received).toHaveLength(16);
+  expect(received).toHaveLength(16 + 1);
   expect(received.filter((each) => each.signal === 'SIGTERM')).toMatchObject([{ pid: 7 }]);
 });
 
@@ -138,10 +198,9 @@ describe('a process that sends itself a signal it was sent', () => {
     expect(story([...sent, own()], { signal: 'SIGTERM' }).sender).toMatchObject({ pid: 100 });
   });
 
-  test('raised it on its own if nobody sent it, or another signal, or long ago', () => {
+  test('raised it on its own if nobody sent it, or another signal', () => {
     expect(raisedAfter(own())).toBeNull();
     expect(raisedAfter({ signal: SIGUSR1, timeNs: NOW - 2000 }, own())).toBeNull();
-    expect(raisedAfter({ timeNs: NOW - 121 * SECOND }, own())).toBeNull();
     expect(raisedAfter(own({ timeNs: NOW - 2000 }), { timeNs: NOW - 1000 })).toBeNull();
   });
 

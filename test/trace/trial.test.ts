@@ -53,7 +53,14 @@ const UNTRACED = {
   traced: false,
   signals: [],
   event: {
-    ...{ signal: 'SIGTERM', traced: false, tracedSince: null, sender: null, signalsReceived: [] },
+    ...{
+      signal: 'SIGTERM',
+      traced: false,
+      tracedSince: null,
+      requestsSince: null,
+      sender: null,
+      signalsReceived: [],
+    },
     ...{ oom: null, raisedAfter: null },
   },
 };

@@ -75,6 +75,7 @@ SignalRecord ForJavaScript(SignalRecord record, const KernelClock& clock) {
   record.clock_ms = static_cast<double>(clock.realtime_offset_ns()) / 1e6;
   record.memory = 0;
   record.start_ns = record.start_ns == 0 ? 0 : clock.TickOfStart(record.start_ns);
+  record.sender_start = record.sender_start == 0 ? 0 : clock.TimeOfStart(record.sender_start);
   return record;
 }
 

@@ -143,7 +143,7 @@ void TracedSignals::OnRecord(const SignalRecord& record, const KernelClock& cloc
   signal.memory = 0;
   if ((signal.flags & SignalRecord::kCommandLine) != 0) {
     signal.memory =
-        command_lines_.LatestOf(CommandLines::Of::kSender, signal.sender_pid, signal.sender_start);
+        command_lines_.LatestOf(CommandLines::Of::kSender, record.sender_pid, record.sender_start);
   }
   if (OwnChildren::Contains({signal.pid, signal.start_ns, signal.inode, 0, 0}, signal.time_ns))
     return;

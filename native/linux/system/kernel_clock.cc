@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kPreemptedNs = 20'000;
 constexpr int kAttempts = 5;
+constexpr int64_t kLeastSuspendNs = 1'000'000;
 
 int64_t Read(clockid_t clock) {
   timespec time;
@@ -59,12 +60,17 @@ void KernelClock::Sample() {
   // in between.
   int64_t monotonic_ns = static_cast<int64_t>(Now());
   int64_t realtime_offset_ns = 0;
+  int64_t boottime_offset_ns = 0;
   for (int attempt = 0; attempt < kAttempts; attempt++) {
     realtime_offset_ns = Read(CLOCK_REALTIME) - monotonic_ns;
-    boottime_offset_ns_ = Read(CLOCK_BOOTTIME) - monotonic_ns;
+    boottime_offset_ns = Read(CLOCK_BOOTTIME) - monotonic_ns;
     const int64_t after_ns = static_cast<int64_t>(Now());
     if (after_ns - monotonic_ns < kPreemptedNs) break;
     monotonic_ns = after_ns;
+  }
+  // It changes only while the machine is suspended; what else differs is how long it took to read.
+  if (std::llabs(boottime_offset_ns - boottime_offset_ns_) >= kLeastSuspendNs) {
+    boottime_offset_ns_ = boottime_offset_ns;
   }
   // NTP steers by at most 500 parts per million (adjtimex(2)).
   const int64_t steered_ns = 1'000'000 + (monotonic_ns - static_cast<int64_t>(sampled_ns_)) / 2000;

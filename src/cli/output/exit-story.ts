@@ -1,4 +1,11 @@
-import { killerOf, RECEIVED_MS, requestBefore } from '../../events/ended-by.js';
+import {
+  hasSeenRequests,
+  isSince,
+  killerOf,
+  RECEIVED_MS,
+  requestBefore,
+  REQUESTS,
+} from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import type { Usage } from '../../events/usage.js';
@@ -6,7 +13,6 @@ import { sourceKind } from '../../sources/registry.js';
 
 import { describeCommand } from './command-text.js';
 import { escapeText } from './escape.js';
-import { span } from './exit-table.js';
 import {
   describeNames,
   describeOnBehalf,
@@ -14,6 +20,7 @@ import {
   describeProcess,
   describeSender,
 } from './sender-text.js';
+import { span } from './times.js';
 
 /** How many clients of a sender to name. */
 const MOST_CLIENTS = 5;
@@ -139,26 +146,51 @@ function describeNobody(event: ExitEvent): string[] {
   if (event.how !== 'exited') {
     return [row('by', 'unknown: the signal trace did not run, or has lost signals')];
   }
-  if (event.signalsReceived.length > 0) {
-    return [row('by', 'itself, after what follows (sure: no signal killed it)')];
-  }
-  return [row('by', `itself (sure: no signal killed it); ${describeSilence(event)}`)];
+  const what = 'itself (sure: no signal killed it)';
+  return [
+    event.signalsReceived.length === 0
+      ? row('by', `${what}; ${describeSilence(event)}`)
+      : row('by', `${what}, after what follows${describeUnseen(event)}`),
+  ];
+}
+
+/** Earlier requests than those that are known. */
+function describeUnseen(event: ExitEvent): string {
+  if (hasSeenRequests(event)) return '';
+  const { requestsSince } = event;
+  if (requestsSince === null) return '; what else it was sent is not known';
+  return `; what it was sent before ${requestsSince.toISOString()} is not known`;
 }
 
 /** What it is worth that no signal is known: what was looked for, and since when. */
-function describeSilence({ tracedSince, startedAt, exitedAt, source }: ExitEvent): string {
-  if (tracedSince === null) return 'whether a signal asked it to exit is not known';
-  const sinceMs = Math.max(tracedSince.getTime(), exitedAt.getTime() - RECEIVED_MS);
-  // `startedAt` is rounded down to a millisecond, `tracedSince` is rounded up.
-  const isWhole = startedAt !== null && sinceMs <= startedAt.getTime() + 1;
-  const since = isWhole ? 'since it began' : `since ${new Date(sinceMs).toISOString()}`;
+function describeSilence({
+  tracedSince,
+  requestsSince,
+  startedAt,
+  exitedAt,
+  source,
+}: ExitEvent): string {
+  if (tracedSince === null || requestsSince === null) {
+    return 'whether a signal asked it to exit is not known';
+  }
+  const since = (from: Date) =>
+    isSince(from, startedAt) ? 'since it began' : `since ${from.toISOString()}`;
+  const recently = new Date(exitedAt.getTime() - RECEIVED_MS);
+  const others = since(tracedSince > recently ? tracedSince : recently);
+  const requests = since(requestsSince);
+  const what =
+    others === requests
+      ? `none ${others} that could have ended it`
+      : `no ${REQUESTS_TEXT} ${requests}, and none ${others} that could have ended it`;
   // A recorder has no room for what runtimes send themselves all day.
   const own = source === 'recorder' ? ', what it sent itself' : '';
   return (
-    `the signal trace has none ${since} that could have ended it. Left out is what it ignored${own}, ` +
+    `the signal trace has ${what}. Left out is what it ignored${own}, ` +
     'and those faults, timers and real-time signals that it caught and no other process sent'
   );
 }
+
+const REQUESTS_TEXT = `${REQUESTS.slice(0, -1).join(', ')} or ${REQUESTS.at(-1)}`;
 
 function describeReceived(event: ExitEvent, sender: SignalSender, name: string): string[] {
   const ago = span(event.exitedAt.getTime() - sender.sentAt.getTime());

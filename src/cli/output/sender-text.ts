@@ -1,4 +1,4 @@
-import { requestBefore } from '../../events/ended-by.js';
+import { hasSeenRequests, requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { OnBehalfReason, SignalSender } from '../../events/signal-event.js';
 import { grammarOf } from '../../process/interpreters.js';
@@ -6,6 +6,7 @@ import type { Whereabouts } from '../../where/whereabouts.js';
 
 import { commandForms } from './command-text.js';
 import { escapeText } from './escape.js';
+import { span } from './times.js';
 import { wordsFor } from './words.js';
 
 /** The first one says everything. */
@@ -125,17 +126,22 @@ export function killerForms(event: ExitEvent): Forms {
   const { pid, oom, raisedAfter, sender, signal, traced } = event;
   if (oom === true) return ['kernel (out of memory)'];
   if (raisedAfter !== null) {
-    const requests = requestForms(raisedAfter, pid).map((request) => `itself, ${request}`);
+    const requests = requestForms(raisedAfter, event).map((request) => `itself, ${request}`);
     return [...requests, ...senderForms(raisedAfter, pid)] as Forms;
   }
   if (sender !== null) return senderForms(sender, pid);
   if (signal !== null) return [traced ? 'nobody' : NOT_SEEN];
   const request = requestBefore(event);
-  if (request === null) return [traced ? '-' : NOT_SEEN];
+  if (request === null) return [hasSeenRequests(event) ? '-' : NOT_SEEN];
   const shorter = senderForms(request, pid).map((who) => `after ${who}`);
-  return [...requestForms(request, pid), ...shorter] as Forms;
+  return [...requestForms(request, event), ...shorter] as Forms;
 }
 
-function requestForms(request: SignalSender, pid: number): Forms {
-  return senderForms(request, pid).map((who) => `after ${request.signal} from ${who}`) as Forms;
+/** After what is so long ago something else may have happened. */
+const LONG_MS = 10_000;
+
+function requestForms(request: SignalSender, { pid, exitedAt }: ExitEvent): Forms {
+  const agoMs = exitedAt.getTime() - request.sentAt.getTime();
+  const when = agoMs < LONG_MS ? 'after' : `${span(agoMs)} after`;
+  return senderForms(request, pid).map((who) => `${when} ${request.signal} from ${who}`) as Forms;
 }

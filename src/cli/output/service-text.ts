@@ -9,9 +9,10 @@ import {
 
 import { escapeText } from './escape.js';
 import { tellStory } from './exit-story.js';
-import { outcome, span } from './exit-table.js';
+import { outcome } from './exit-table.js';
 import { describeKiller, NOT_SEEN } from './sender-text.js';
 import { padEnd, paragraph, textWidth, wrap } from './terminal-text.js';
+import { span } from './times.js';
 
 /** What the supervisor did itself. */
 const OURS: readonly string[] = ['stop', 'restart', 'health'];
@@ -52,7 +53,7 @@ function killerOf(story: EndedRun): string {
 
 /** Whether the supervisor has done it, for the reason that is in its decision. */
 export function isOurs({ decision }: Pick<EndedRun, 'decision'>): boolean {
-  return OURS.includes(decision.reason);
+  return OURS.includes(decision.reason) && decision.intent !== null;
 }
 
 /** What followed an end. */

@@ -5,7 +5,7 @@ import { endedRun } from '../../supervise/ends/service-story.js';
 import type { Supervision, SupervisionReady } from '../../supervise/supervision.js';
 
 import { escapeText, toJsonLine } from './escape.js';
-import { clock, span } from './exit-table.js';
+import { clock, span } from './times.js';
 import { counted, describeDecision, describeEndedRun, isOurs } from './service-text.js';
 import { columnsOf, paragraph } from './terminal-text.js';
 

@@ -1,7 +1,7 @@
 import type { VmEnd, VmStart, VmVerdict } from '../../vm/index.js';
 
 import { escapeText, toJsonLine } from './escape.js';
-import { clock } from './exit-table.js';
+import { clock } from './times.js';
 
 /** What to do about an exit, if that is known. */
 function adviceOn({ userShutdown, initiator }: VmVerdict): string {

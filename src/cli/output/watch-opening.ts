@@ -63,8 +63,8 @@ export class UnseenNote {
     if (this.#isSaid || describeKiller(event) !== NOT_SEEN) return null;
     this.#isSaid = true;
     return (
-      `${NOT_SEEN} in the BY column: exitwatch did not see who ended the process. Its signal was sent ` +
-      'before exitwatch started, a debugger was involved, or how it ended is unknown'
+      `${NOT_SEEN} in the BY column: exitwatch did not see who ended the process, or whether anybody asked it to ` +
+      'end. Signals were sent before exitwatch started, a debugger was involved, or how it ended is unknown'
     );
   }
 }

@@ -6,8 +6,9 @@ import type { Story } from '../../journal/story.js';
 
 import { escapeText } from './escape.js';
 import { type Client, row, tellStory } from './exit-story.js';
-import { describeExit, span } from './exit-table.js';
+import { describeExit } from './exit-table.js';
 import { describeCommand } from './command-text.js';
+import { span } from './times.js';
 
 const SAME_SENDER = 'signals of the same sender within 10 s';
 

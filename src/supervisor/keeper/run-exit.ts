@@ -40,8 +40,20 @@ export function joinExit(kept: ExitEvent, seen: ExitEvent | null): ExitEvent {
   if (kept.how === 'unknown') return { ...seen, isRepeated: kept.isRepeated };
   const isSame = kept.exitCode === seen.exitCode && kept.signal === seen.signal;
   return isSame
-    ? { ...seen, ...statusOf(kept), source: 'keeper', isRepeated: kept.isRepeated }
+    ? {
+        ...{ ...seen, ...timeOf(kept, seen), ...statusOf(kept) },
+        ...{ source: 'keeper', isRepeated: kept.isRepeated },
+      }
     : kept;
+}
+
+/** Nobody hears of an end before it: without a stamp of the kernel, who heard of it first knows best. */
+function timeOf(kept: ExitEvent, seen: ExitEvent): Pick<ExitEvent, 'exitedAt' | 'uncertaintyMs'> {
+  const { exitedAt, uncertaintyMs } = seen;
+  if (seen.exitedNs !== null || kept.exitedAt >= exitedAt) return { exitedAt, uncertaintyMs };
+  const aliveMs = exitedAt.getTime() - uncertaintyMs;
+  const leftMs = Math.max(1, kept.exitedAt.getTime() - aliveMs);
+  return { exitedAt: kept.exitedAt, uncertaintyMs: leftMs };
 }
 
 function statusOf({ how, exitCode, signal, coreDumped, unknownReason }: ExitEvent) {

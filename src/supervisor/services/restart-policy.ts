@@ -102,14 +102,16 @@ export function decideRestart(
   intent: StopIntent | null,
 ): RestartDecision {
   const sender = killerOf(exit);
-  const evidence = { intent, sender, traced: exit.traced };
+  const isLate = intent !== null && isAfter(intent, exit);
+  const evidence = { intent: isLate ? null : intent, sender, traced: exit.traced };
   const decision = (restart: boolean, reason: RestartReason, because: string) => ({
     restart,
     reason,
     because,
     evidence,
   });
-  if (intent !== null) return decision(...ofIntent(rules, intent));
+  if (isLate && intent.purpose !== 'health') return decision(...ofLateIntent(exit, intent));
+  if (intent !== null && !isLate) return decision(...ofIntent(rules, intent));
   if (rules.restart === 'always') return decision(true, 'always', `${howOf(exit)}; it always runs`);
   if (rules.restart === 'never') return decision(false, 'never', `${howOf(exit)}; it runs once`);
   if (rules.restart === 'on-failure') return decision(...ofOutcome(rules, exit));
@@ -156,14 +158,31 @@ export function askedToStop(why: string | null = null): string {
   return `we were asked to stop it${why === null ? '' : `: ${why}`}`;
 }
 
+function askedToRestart(why: string | null): string {
+  return `we were asked to restart it${why === null ? '' : `: ${why}`}`;
+}
+
+/**
+ * Whether a run had ended before we asked it to: then it did not end because of that. Who reports an end may hear of it
+ * late, but never early. @internal
+ */
+export function isAfter(intent: StopIntent, { how, exitedAt }: ExitEvent): boolean {
+  return how !== 'unknown' && exitedAt.getTime() < Date.parse(intent.at);
+}
+
 type Verdict = [restart: boolean, reason: RestartReason, because: string];
 
 function ofIntent({ restart }: RestartRules, { purpose, why }: StopIntent): Verdict {
   const reason = why === null ? '' : `: ${why}`;
   if (purpose === 'stop') return [false, 'stop', askedToStop(why)];
-  if (purpose === 'restart') return [true, 'restart', `we were asked to restart it${reason}`];
+  if (purpose === 'restart') return [true, 'restart', askedToRestart(why)];
   if (restart === 'never') return [false, 'never', `we ended it${reason}; it runs once`];
   return [true, 'health', `we ended it${reason}`];
+}
+
+function ofLateIntent(exit: ExitEvent, { purpose, why }: StopIntent): Verdict {
+  const asked = purpose === 'stop' ? askedToStop(why) : askedToRestart(why);
+  return [purpose !== 'stop', purpose, `${howOf(exit)} before ${asked}`];
 }
 
 function ofOutcome(rules: RestartRules, exit: ExitEvent): Verdict {

@@ -1,3 +1,4 @@
+// One idea: the end of a run, from the first request to what is left of it.
 import { ExitwatchError } from '../../common/errors.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import { unknownExit } from '../../events/unknown-exit.js';
@@ -17,6 +18,7 @@ import {
   afterReboot,
   decideByJudge,
   decideRestart,
+  isAfter,
   type Judgement,
   type RestartDecision,
   type StopIntent,
@@ -79,7 +81,8 @@ export class RunEnding {
     const { intent } = live.stored;
     if (intent?.purpose !== purpose) {
       const why = this.#whyOf(live, purpose);
-      live.stored.intent = { purpose, at: new Date().toISOString(), why };
+      // It may end because of what was asked first.
+      live.stored.intent = { purpose, at: intent?.at ?? new Date().toISOString(), why };
     }
     try {
       this.#state.save();
@@ -233,7 +236,9 @@ export class RunEnding {
   /** Not of what we ended ourselves. */
   async #judge(live: LiveRun, exit: ExitEvent): Promise<Judgement | null> {
     const judge = this.#state.host.judgeOf(this.#state.policy);
-    if (judge === null || live.stored.intent !== null || this.#state.goal !== 'up') return null;
+    const { intent } = live.stored;
+    const isOurs = intent !== null && !isAfter(intent, exit);
+    if (judge === null || isOurs || this.#state.goal !== 'up') return null;
     return judge(exit, live.stored.identity);
   }
 
@@ -248,14 +253,13 @@ export class RunEnding {
     if (isAfterBoot && judgement?.restart !== false) return afterReboot(exit, intent);
     const again = decideRestart(rules, exit, this.#intentOf(live, 'restart'));
     if (this.#state.isAskedToRestart(live)) return again;
-    if (intent?.purpose === 'stop') {
+    if (intent?.purpose === 'stop' && !isAfter(intent, exit)) {
       return { ...again, because: 'we were stopping it, and now it is to run again' };
     }
     if (this.#state.isReplaced(live)) return { ...again, because: 'its description has changed' };
-    const decision =
-      judgement === null || intent !== null
-        ? decideRestart(rules, exit, intent)
-        : decideByJudge(rules, exit, judgement);
+    const own = decideRestart(rules, exit, intent);
+    const isOurs = judgement === null || own.evidence.intent !== null;
+    const decision = isOurs ? own : decideByJudge(rules, exit, judgement);
     const attempts = attemptsAfter(this.#state, live, exit);
     const isLast = new Backoff(spec.backoff).isLast(attempts);
     if (!decision.restart || !isLast || decision.reason === 'restart') return decision;
@@ -267,7 +271,7 @@ export class RunEnding {
   #intentOf(live: LiveRun, purpose: 'stop' | 'restart'): StopIntent {
     const { intent } = live.stored;
     if (intent?.purpose === purpose) return intent;
-    return { purpose, at: new Date().toISOString(), why: this.#whyOf(live, purpose) };
+    return { purpose, at: intent?.at ?? new Date().toISOString(), why: this.#whyOf(live, purpose) };
   }
 
   /** Ends what the process has left behind. */

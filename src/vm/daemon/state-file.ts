@@ -49,8 +49,8 @@ export async function readStateFile<T extends { host: string | null }>(
 }
 
 const DATES: readonly string[] = [
-  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'tracedSince', 'endedAt'],
-  ...['foundAt', 'judgedUntil'],
+  ...['at', 'sentAt', 'exitedAt', 'startedAt', 'startedAfter', 'tracedSince', 'requestsSince'],
+  ...['endedAt', 'foundAt', 'judgedUntil'],
 ];
 
 function reviveDates(key: string, value: unknown): unknown {

@@ -1,6 +1,6 @@
-import { REQUESTS } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { VmTestimony } from '../evidence/vm-evidence.js';
+import { SHUTDOWN_SIGNALS } from '../verdict/own-doing.js';
 
 import { CLOCK_EVENT } from './event-log-line.js';
 import { meaningOf, phaseOf } from './qmp-meaning.js';
@@ -25,5 +25,7 @@ export function testimonyOf(
 
 /** A QEMU that is ready catches these: they do not kill it. */
 function wasKilledEarly(exit: ExitEvent | null): boolean {
-  return (exit?.how === 'killed' || exit?.how === 'dumped') && REQUESTS.includes(exit.signal);
+  return (
+    (exit?.how === 'killed' || exit?.how === 'dumped') && SHUTDOWN_SIGNALS.includes(exit.signal)
+  );
 }

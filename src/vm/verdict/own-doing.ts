@@ -4,8 +4,11 @@ import type { Intent } from '../../process/intent-log.js';
 
 import { MAY_TAKE_MS, SLACK_MS } from './power-requests.js';
 
+/** A hypervisor that is ready catches these, and shuts down cleanly. */
+export const SHUTDOWN_SIGNALS: readonly string[] = ['SIGTERM', 'SIGINT', 'SIGHUP'];
+
 /** The hypervisor obeys these with a clean shutdown, and reports it. */
-const OBEYED: readonly string[] = ['quit', 'SIGTERM', 'SIGINT', 'SIGHUP'];
+const OBEYED: readonly string[] = ['quit', ...SHUTDOWN_SIGNALS];
 
 /** These pause the machine; its hypervisor may exit much later. */
 const LEAVING: readonly string[] = ['migrate', 'save'];

@@ -1,4 +1,4 @@
-import { hasSeenSignals, REQUESTS } from '../../events/ended-by.js';
+import { hasSeenSignals } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalSender } from '../../events/signal-event.js';
 import { heardSince, isBroken, isKnownFromTheFirst } from '../evidence/completeness.js';
@@ -6,7 +6,7 @@ import { timelineOf, type Timeline } from '../evidence/timeline.js';
 import type { VmEvidence } from '../evidence/vm-evidence.js';
 
 import { ELSEWHERE, LINGERING } from './causes.js';
-import { OwnDoing } from './own-doing.js';
+import { OwnDoing, SHUTDOWN_SIGNALS } from './own-doing.js';
 import { requestsBefore, type Request } from './power-requests.js';
 import { VerdictWriter } from './verdict-writer.js';
 import type { Cause, Initiator, VmVerdict } from './vm-verdict.js';
@@ -95,8 +95,8 @@ export class StopCase {
 
   /** Who sent the signal that the hypervisor obeyed. */
   get initiatorOfRequest(): Initiator {
-    if (REQUESTS.some((signal) => this.own.of(signal) !== null)) return 'manager';
-    if (REQUESTS.some((signal) => this.own.mayBeLate(signal))) return 'unknown';
+    if (SHUTDOWN_SIGNALS.some((signal) => this.own.of(signal) !== null)) return 'manager';
+    if (SHUTDOWN_SIGNALS.some((signal) => this.own.mayBeLate(signal))) return 'unknown';
     return this.evidence.intents === null ? 'unknown' : 'host';
   }
 

@@ -48,7 +48,7 @@ const sender = (more: object = {}): SignalSender => ({
   signal: 'SIGTERM',
   sentAt: new Date(0),
   origin: 'kill',
-  pid: 9,
+  ...{ pid: 9, startedAt: null },
   name: 'kill',
   uid: 1000,
   cgroup: '/system.slice/admin.service',
@@ -105,6 +105,28 @@ describe('restart', () => {
     expect([ask('stop'), ask('restart'), ask('health')]).toEqual([false, true, true]);
     expect(decideRestart(rules(), killed({ sender: sender() }), null).reason).toBe('not-asked');
   });
+
+  it.each(['stop', 'restart', 'health'] as const)(
+    'what had ended before we asked for its %s did not end because of that',
+    (purpose) => {
+      const exit = exited(3);
+      const asked = (ms: number) => ({
+        ...{ purpose, why: null },
+        at: new Date(exit.exitedAt.getTime() + ms).toISOString(),
+      });
+      const decide = (ms: number) => decideRestart(rules(), exit, asked(ms));
+      const whole = decide(0);
+      expect(whole.evidence.intent).toEqual(asked(0));
+      const late = decide(1);
+      expect(late).toMatchObject({ restart: whole.restart, evidence: { intent: null } });
+      const because = {
+        stop: 'it exited with 3 before we were asked to stop it',
+        restart: 'it exited with 3 before we were asked to restart it',
+        health: 'it exited with 3, and nobody asked',
+      };
+      expect(late.because).toBe(because[purpose]);
+    },
+  );
 
   it.each([{ uid: 1000 }, { unit: 'admin.service' }, { ancestor: 'a-name-of-more-than-15' }])(
     'unless-asked knows who may ask: %j',

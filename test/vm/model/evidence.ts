@@ -19,6 +19,9 @@ import { FROM_START_MS, type View } from './views';
 /** How far back the reported signals go. */
 const RECEIVED_MS = 120_000;
 
+/** Those of which the first and the last one are reported however old they are. */
+const LASTING: readonly string[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];
+
 /** The delay between STOP and the answer about it. */
 const ASKED_MS = 10;
 
@@ -130,7 +133,8 @@ function lastStatusOf(machine: Machine, { link, asksAfterStop, eventLog }: View)
 
 /** No information about signals. */
 const UNTRACED = {
-  ...{ traced: false, tracedSince: null, sender: null, raisedAfter: null, signalsReceived: [] },
+  ...{ traced: false, tracedSince: null, requestsSince: null },
+  ...{ sender: null, raisedAfter: null, signalsReceived: [] },
 };
 
 function exitOf(machine: Machine, view: View): ExitEvent {
@@ -197,13 +201,15 @@ function seenAt(ms: number) {
 /** `null`: the trace was missing, or too late for the signal that counts. */
 function traceOf({ signals }: Machine, end: Ended, since: number | null) {
   if (since === null) return null;
-  const isSeen = ({ at }: Sent) => at >= since && at > end.at - RECEIVED_MS;
+  const isSeen = ({ at, sender }: Sent) =>
+    at >= since && (at > end.at - RECEIVED_MS || LASTING.includes(sender.signal));
   const isKilled = end.how === 'killed';
   const last = signals.at(-1);
   if (isKilled && (last === undefined || !isSeen(last))) return null;
   return {
     traced: true,
     tracedSince: dateOf(since),
+    requestsSince: dateOf(since),
     sender: isKilled ? end.by : null,
     raisedAfter: isKilled ? end.raisedAfter : null,
     signalsReceived: signals.filter(isSeen).map(({ sender }) => sender),

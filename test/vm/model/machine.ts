@@ -240,7 +240,7 @@ function senderOf(
   const name = pid === ITS_PID ? 'qemu-system-x86' : pid === OUR_PID ? 'exitwatch' : 'sh';
   return {
     ...{ signal, sentAt, origin: origin === 'tgkill' ? 'tgkill' : 'kill', pid, name },
-    ...{ uid: 0, program: null, cgroup: null, ...NOWHERE, ancestors: [] },
+    ...{ startedAt: null, uid: 0, program: null, cgroup: null, ...NOWHERE, ancestors: [] },
     ...{ onBehalf: false, onBehalfReason: null, likelyClients: null, commandLine: null },
   };
 }

@@ -1,6 +1,7 @@
-import { REQUESTS, requestBefore } from '../../../events/ended-by.js';
+import { requestBefore } from '../../../events/ended-by.js';
 import type { ExitEvent } from '../../../events/exit-event.js';
 import { KILLED, ORDERLY } from '../causes.js';
+import { SHUTDOWN_SIGNALS } from '../own-doing.js';
 import type { StopCase } from '../stop-case.js';
 import type { Cause, VmVerdict } from '../vm-verdict.js';
 
@@ -56,7 +57,7 @@ function byLeftovers(one: StopCase): VmVerdict | null {
 function byOrderlyExit(one: StopCase, exit: ExitEvent): VmVerdict {
   const orderly = (...without: Cause[]) => ORDERLY.filter((cause) => !without.includes(cause));
   const request = requestBefore(exit);
-  const own = REQUESTS.some((signal) => one.own.of(signal) !== null);
+  const own = SHUTDOWN_SIGNALS.some((signal) => one.own.of(signal) !== null);
   if (request !== null && !own && one.wasAsked) return one.oneOf(orderly());
   if (request !== null || own) {
     const initiator = own ? 'manager' : one.initiatorOf(request, 'SIGTERM', exit.pid);

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { reasonOf } from '../common/errors.js';
 import { NamePattern } from '../common/name-pattern.js';
 import type { Subject } from '../journal/story.js';
+import { ownedName } from '../where/owned-name.js';
 
 /** A line of another log, and how far to trust it. */
 export interface OtherLine {
@@ -73,7 +74,9 @@ type Read = (log: 'systemd' | 'kernel', args: readonly string[]) => string[];
 
 function unitLines({ unit, name }: Subject, read: Read): OtherLine[] {
   const wanted = unit ?? name;
-  if (wanted === undefined || !/^[\w:.\\@*?-]+$/.test(wanted)) return [];
+  // That of the system says nothing of a user's.
+  if (wanted === undefined || ownedName(wanted).uid !== null || !/^[\w:.\\@*?-]+$/.test(wanted))
+    return [];
   const lines = read('systemd', ['-u', wanted, '_PID=1']);
   return lines.flatMap((line) => unitLine(line) ?? []).slice(-MOST);
 }

@@ -8,6 +8,7 @@ import { bootPrefix } from '../identity/process-identity.js';
 import { bootOf } from '../journal/moments.js';
 import type { JournalExit } from '../journal/rows.js';
 import type { Run, Subject } from '../journal/story.js';
+import { ownedName } from '../where/owned-name.js';
 import { whereaboutsOf } from '../where/whereabouts.js';
 
 /** systemd answers in ms, unless it is in trouble. */
@@ -39,7 +40,9 @@ export function runsSince({ unit }: Subject, end: JournalExit): Run | null {
   const boot = bootOf(end.id);
   if (!boot.startsWith(bootPrefix(bootId(), null))) return null;
   if (unit === undefined) return containerRunsSince(end, boot);
-  return unit.endsWith('.service') ? serviceRunsSince(unit, end, boot) : null;
+  // systemctl does not tell of the units of other users.
+  const isOfSystem = ownedName(unit).uid === null && unit.endsWith('.service');
+  return isOfSystem ? serviceRunsSince(unit, end, boot) : null;
 }
 
 function serviceRunsSince(unit: string, { cgroup }: JournalExit, boot: string): Run | null {

@@ -9,7 +9,8 @@ import {
 import { NamePattern } from '../common/name-pattern.js';
 import { toJsonLine } from '../common/safe-text.js';
 import type { ExitEvent } from '../events/exit-event.js';
-import { containerIdsOf, unitsOf } from '../where/whereabouts.js';
+import { ownedName } from '../where/owned-name.js';
+import { isInContainer, isInUnit } from '../where/whereabouts.js';
 
 import { checkDir } from './journal-options.js';
 import { type JournalRow, timeOf } from './rows.js';
@@ -30,11 +31,15 @@ export interface JournalQuery {
   /** The kernel's name or the program's; may contain `*`, `?` and `[a-z]`. */
   name?: string;
   pid?: number;
-  /** A unit of systemd that it ran in, or in something below it: `nginx.service`. */
+  /**
+   * A unit of systemd that it ran in, or in something below it: `nginx.service` of the system, or
+   * `1000:nginx.service` of the manager of the user 1000. Others may give their cgroups any name.
+   */
   unit?: string;
   /**
-   * The container that it ran in: its name, its id, or the first digits of its id: at least 4. By its id also
-   * one that has others in it, such as Docker in Docker.
+   * The container that it ran in: its name, its id, or the first digits of its id: at least 4. `1000:ID` is a
+   * container that the user 1000 runs without privileges. Not one inside another container or machine: what is
+   * in one belongs to the outermost one.
    */
   container?: string;
   /** Who ended it, by a signal that killed it or that asked it to exit: a name or a pid. */
@@ -187,10 +192,11 @@ function byPid(pid: unknown): Criterion | null {
 
 function byUnit(unit: string | undefined): Criterion | null {
   if (unit === undefined) return null;
+  const { uid, name } = ownedName(unit);
   return {
-    matches: ({ cgroup }) => unitsOf(cgroup).units.includes(unit),
-    terms: [term.unit(unit)],
-    texts: [toJsonLine(unit).slice(1, -1)],
+    matches: ({ cgroup }) => isInUnit(cgroup, uid, (each) => each === name),
+    terms: [term.unit(name)],
+    texts: [toJsonLine(name).slice(1, -1)],
   };
 }
 
@@ -198,15 +204,16 @@ const DIGITS = /^[0-9a-z]{4,64}$/;
 
 function byContainer(text: string | undefined): Criterion | null {
   if (text === undefined) return null;
-  const isId = DIGITS.test(text);
-  const idTerm = text.length < SHORT_ID ? term.containerStart : term.container;
-  const terms = [term.containerName(text), ...(isId ? [idTerm(text)] : [])];
+  const { uid, name } = ownedName(text);
+  const isId = DIGITS.test(name);
+  const idTerm = name.length < SHORT_ID ? term.containerStart : term.container;
+  const terms = [term.containerName(text), ...(isId ? [idTerm(name)] : [])];
   return {
     matches: (exit) =>
       exit.container?.name === text ||
-      (isId && containerIdsOf(exit).some((id) => id.startsWith(text))),
+      (isId && isInContainer(exit, uid, (id) => id.startsWith(name))),
     terms,
-    texts: [toJsonLine(text).slice(1, -1)],
+    texts: [toJsonLine(name).slice(1, -1)],
   };
 }
 

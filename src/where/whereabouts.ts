@@ -7,6 +7,7 @@ import type {
   CgroupPod,
   LocationReason,
 } from './location.js';
+import type { OwnedName } from './owned-name.js';
 
 /**
  * What the path of a process's cgroup says about where it runs. It is `null` where the path names
@@ -47,8 +48,12 @@ export interface UnitChain {
 interface Located {
   whereabouts: Whereabouts;
   chain: UnitChain;
+  /** The units of the system and of users, and not those in containers and machines. */
+  ownedUnits: readonly OwnedName[];
   /** The ids of the containers that the path leads through. */
   containerIds: readonly string[];
+  /** Those of the host and of users, and not those in other containers and in machines. */
+  ownedContainerIds: readonly OwnedName[];
   /**
    * From when on it is looked up again, by performance.now(): a container may be renamed, or its
    * runtime may write its file when it runs already.
@@ -59,7 +64,9 @@ interface Located {
 const NO_PATH: Located = {
   whereabouts: NOWHERE,
   chain: Object.freeze({ units: Object.freeze([]), reason: 'no-path' }),
+  ownedUnits: Object.freeze([]),
   containerIds: Object.freeze([]),
+  ownedContainerIds: Object.freeze([]),
   staleAtMs: Infinity,
 };
 
@@ -121,6 +128,48 @@ export function containerIdsOf({
   return container === null || ids.includes(container.id) ? ids : [...ids, container.id];
 }
 
+/**
+ * Whether the path leads through a unit of the system, or of this user's manager. Others may give their cgroups the same
+ * name: users, containers and machines.
+ *
+ * @param isName whether it is the name of such a unit
+ */
+export function isInUnit(
+  cgroup: string | null,
+  uid: number | null,
+  isName: (name: string) => boolean,
+): boolean {
+  return ours.at(cgroup).ownedUnits.some((unit) => unit.uid === uid && isName(unit.name));
+}
+
+/**
+ * The same of a container that the host itself has made, or a user without privileges, in the user's part of the hierarchy.
+ *
+ * @param isId whether it is its id
+ */
+export function isInContainer(
+  { cgroup, container }: Pick<Whereabouts, 'container'> & { cgroup: string | null },
+  uid: number | null,
+  isId: (id: string) => boolean,
+): boolean {
+  const { containerIds, ownedContainerIds } = ours.at(cgroup);
+  // The path does not tell where it is.
+  const isElsewhere = container !== null && !containerIds.includes(container.id);
+  if (isElsewhere && uid === null && isId(container.id)) return true;
+  return ownedContainerIds.some((each) => each.uid === uid && isId(each.name));
+}
+
+/** Whose innermost unit and container these are; `null`: the system's, or of what is in a container or machine. */
+export function ownersOf(cgroup: string | null) {
+  const { ownedUnits, ownedContainerIds, whereabouts } = ours.at(cgroup);
+  const unit = ownedUnits.at(-1);
+  const container = ownedContainerIds.at(-1);
+  return {
+    unit: unit?.name === whereabouts.unit ? unit.uid : null,
+    container: container?.name === whereabouts.container?.id ? (container?.uid ?? null) : null,
+  };
+}
+
 function isStale({ staleAtMs }: Located): boolean {
   return staleAtMs !== Infinity && performance.now() >= staleAtMs;
 }
@@ -140,10 +189,13 @@ function find(cgroup: string, root: string, knownName: string | null): Located {
     machine: machine && Object.freeze(machine),
   });
   const ids = chain.flatMap((place) => (place.kind === 'container' ? [place.id] : []));
+  const owned = ownedIn(location);
   return {
     whereabouts,
     chain: Object.freeze({ units: Object.freeze(units), reason }),
+    ownedUnits: [...ownedSlices(slicesOf(cgroup)), ...owned.units],
     containerIds: Object.freeze(ids),
+    ownedContainerIds: owned.containerIds,
     staleAtMs: isNamed ? performance.now() + NAME_MS : Infinity,
   };
 }
@@ -165,12 +217,41 @@ function isOfHost({ chain, reason }: CgroupLocation): boolean {
   );
 }
 
+/** What is not in another container or machine; a capsule's manager is nobody's. */
+function ownedIn({ chain }: CgroupLocation) {
+  const units: OwnedName[] = [];
+  const containerIds: OwnedName[] = [];
+  let uid: number | null = null;
+  for (const place of chain) {
+    if (place.kind === 'unit') {
+      if (place.manager === 'capsule') break;
+      if (place.manager === 'user') ({ uid } = place);
+      units.push({ uid, name: place.name });
+    }
+    if (place.kind === 'container') containerIds.push({ uid, name: place.id });
+    if (place.kind === 'container' || place.kind === 'machine') break;
+  }
+  return { units, containerIds };
+}
+
+/** What follows a user's manager is the user's. */
+function ownedSlices(slices: readonly string[]): OwnedName[] {
+  let uid: number | null = null;
+  return slices.map((name) => {
+    const slice = { uid, name };
+    const [, manager] = MANAGER.exec(name) ?? [];
+    if (manager !== undefined) uid = Number(manager);
+    return slice;
+  });
+}
+
+const MANAGER = /^user@(\d+)\.service$/;
+
 /** Those that the path leads through before its first unit, and a user's manager among them. */
 function slicesOf(cgroup: string): string[] {
   const slices: string[] = [];
   for (const segment of cgroup.split('/').slice(1)) {
-    const isManager = /^user@\d+\.service$/.test(segment);
-    if (!isManager && !segment.endsWith('.slice')) break;
+    if (!MANAGER.test(segment) && !segment.endsWith('.slice')) break;
     slices.push(segment);
   }
   return slices;

@@ -243,7 +243,20 @@ describe('exitwatch watch', () => {
     expect(await lineOf('raises-again')).toMatch(
       /killed SIGTERM itself, after SIGTERM from \d+ sender \(fates\)$/,
     );
-    expect(await lineOf('exit')).toMatch(/exited 0 -$/);
+    // Nobody knows what it was sent before.
+    expect(await lineOf('exit')).toMatch(/exited 0 \?$/);
+    const watch = exitwatch('watch', '--parent', String(process.pid));
+    await watch.line();
+    await watching(watch);
+    const later = new LineProcess('sh', ['-c', 'exit 3']);
+    expect(await later.ended).toBe(3);
+    for await (const line of watch.lines) {
+      if (!line.split(/ +/).includes(String(later.pid))) continue;
+      expect(line).toMatch(/exited 3 +-$/);
+      break;
+    }
+    watch.child.kill('SIGTERM');
+    await watch.ended;
   });
 
   itAsRootWith('memory')('the column BY says that memory ran out', async () => {

@@ -8,7 +8,7 @@ import { JournalWriter, type JournalEvent } from '../../src/journal';
 import { whereaboutsOf } from '../../src/where/whereabouts';
 
 import { call } from '../support/command';
-import { endOf, Folder, killedBy, write } from '../support/journal';
+import { endOf, Folder, killedBy, rowsOf, write } from '../support/journal';
 import { blockWith, sessionOf } from '../support/pages';
 
 const DOCKER = `/system.slice/docker-${'3f2a9c1b04de'.padEnd(64, '0')}.scope`;
@@ -466,6 +466,81 @@ test('an end of a program with a longer name is not taken for that of another', 
     expect(first).toContain('exited 7');
     expect(second).toMatch(/^process {2}1001 systemd-networkd, /);
     expect((await ask('systemd-network'))[1]).toContain('systemd-networkd-wait-online');
+  });
+});
+
+describe('a unit and a container are asked for with whose they are', () => {
+  const MANAGER = '/user.slice/user-1000.slice/user@1000.service';
+  const ID = 'ab'.repeat(32);
+  const crashed = { how: 'dumped', exitCode: null, signal: 'SIGSEGV', coreDumped: true } as const;
+  const of = (i: number, cgroup: string, more: Partial<ExitEvent> = {}) =>
+    endOf(i, { name: 'daemon', program: 'daemon', cgroup, ...more });
+  const events = [
+    of(0, '/system.slice/dbus.service', crashed),
+    of(1, `/system.slice/docker-${ID}.scope`, { exitCode: 7 }),
+    // Later, and with a name of somebody's choice.
+    of(50, `${MANAGER}/app.slice/dbus.service`),
+    of(51, `${MANAGER}/dbus.service`),
+    of(52, `${MANAGER}/app.slice/docker-${ID}.scope`),
+    of(53, `/docker/${'cd'.repeat(32)}/system.slice/dbus.service`),
+    of(54, `/docker/${'cd'.repeat(32)}/docker/${ID}`),
+  ];
+
+  test.each<[string[], string, string]>([
+    [['dbus.service'], '1000 (daemon) dumped SIGSEGV', 'in       unit dbus.service'],
+    [['dbus'], '1000 (daemon) dumped SIGSEGV', 'in       unit dbus.service'],
+    [['1000:dbus.service'], '1051 (daemon) exited 0', 'in       unit 1000:dbus.service'],
+    [['1000:dbus'], '1051 (daemon) exited 0', 'in       unit 1000:dbus.service'],
+    [[ID], '1001 (daemon) exited 7', `in       container ${ID.slice(0, 12)}`],
+    [[ID.slice(0, 12)], '1001 (daemon) exited 7', `in       container ${ID.slice(0, 12)}`],
+    [[`1000:${ID}`], '1052 (daemon) exited 0', `in       container 1000:${ID.slice(0, 12)}`],
+    [
+      ['cd'.repeat(32)],
+      '1054 (daemon) exited 0',
+      'in       container abababababab, container cdcdcdcdcdcd',
+    ],
+  ])('why %j', async (words, head, place) => {
+    await withJournal(events, async (ask) => {
+      const lines = await ask(...words);
+      expect(lines[0]?.startsWith(head)).toBe(true);
+      expect(lines.find((line) => line.startsWith('in '))).toBe(place);
+    });
+  });
+
+  test('those of others are not among what went before', async () => {
+    await withJournal([...events, of(60, '/system.slice/dbus.service')], async (ask) => {
+      const lines = await ask('dbus.service');
+      const before = lines.findIndex((line) => line.startsWith('before '));
+      expect(lines.slice(before)).toEqual([
+        expect.stringMatching(/^before +it had ended once since/),
+        expect.stringContaining('1000 (daemon) dumped SIGSEGV'),
+      ]);
+    });
+  });
+
+  test('history and readJournal() know them apart, too', async () => {
+    using folder = new Folder();
+    await write(folder.journal, events);
+    const pidsOf = async (...args: string[]) => {
+      const { lines } = await call('history', '--state-dir', folder.path, '--json', ...args);
+      return lines.flatMap((line) => (JSON.parse(line) as { pid?: number }).pid ?? []);
+    };
+    const dir = folder.journal;
+    const ask = async (query: object) =>
+      (await rowsOf({ dir, ...query })).map((row) => (row.event === 'exit' ? row.pid : 0));
+    for (const [option, value, pids] of [
+      ['unit', 'dbus.service', [1000]],
+      ['unit', '1000:dbus.service', [1050, 1051]],
+      ['container', ID, [1001]],
+      ['container', `1000:${ID}`, [1052]],
+    ] as const) {
+      expect(await pidsOf(`--${option}`, value)).toEqual(pids);
+      expect(await ask({ [option]: value })).toEqual(pids);
+    }
+    expect(await pidsOf('--unit', 'db*')).toEqual([1000]);
+    expect(await pidsOf('--unit', '1000:db*')).toEqual([1050, 1051]);
+    const own = await pidsOf('--user-unit', 'dbus');
+    expect(own).toEqual(process.getuid?.() === 1000 ? [1050, 1051] : []);
   });
 });
 

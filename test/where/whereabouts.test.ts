@@ -4,7 +4,14 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { containerIdsOf, KnownPlaces, unitsOf, whereaboutsOf } from '../../src/where/whereabouts';
+import {
+  containerIdsOf,
+  isInContainer,
+  isInUnit,
+  KnownPlaces,
+  unitsOf,
+  whereaboutsOf,
+} from '../../src/where/whereabouts';
 
 import { H, H2, POD, USER } from '../support/places';
 
@@ -34,6 +41,77 @@ test('a path has all containers that it leads through, and an event its own', ()
   expect(containerIdsOf({ cgroup, container })).toEqual([H, H2]);
   expect(containerIdsOf({ cgroup: NGINX, container: null })).toEqual([]);
   expect(containerIdsOf({ cgroup: null, container })).toEqual([H2]);
+});
+
+describe('a name counts only in the part of the hierarchy of whom it was asked of', () => {
+  const OURS = '/user.slice/user-1000.slice/user@1000.service';
+  const isIn = (path: string, uid: number | null, name: string) =>
+    isInUnit(path, uid, (each) => each === name);
+  const hasId = (cgroup: string, uid: number | null, id: string) =>
+    isInContainer({ cgroup, container: whereaboutsOf(cgroup).container }, uid, (each) =>
+      each.startsWith(id),
+    );
+
+  test.each<[string, string, number | null, string, boolean]>([
+    ['the system’s', NGINX, null, 'nginx.service', true],
+    ['what is below it', `${NGINX}/worker`, null, 'nginx.service', true],
+    ['its slice', NGINX, null, 'system.slice', true],
+    ['not a user’s', NGINX, 1000, 'nginx.service', false],
+    ['a user’s', `${OURS}/app.slice/nginx.service`, 1000, 'nginx.service', true],
+    ['not another user’s', `${OURS}/app.slice/nginx.service`, 1001, 'nginx.service', false],
+    ['not the system’s', `${OURS}/app.slice/nginx.service`, null, 'nginx.service', false],
+    [
+      'the user’s manager, which is the system’s',
+      `${OURS}/app.slice/nginx.service`,
+      null,
+      'user@1000.service',
+      true,
+    ],
+    ['the user’s slice', `${OURS}/app.slice/nginx.service`, 1000, 'app.slice', true],
+    [
+      'no slice of the system that a user has named',
+      `${OURS}/nginx.slice`,
+      null,
+      'nginx.slice',
+      false,
+    ],
+    [
+      'no manager that a user has named',
+      `${OURS}/user@0.service/nginx.service`,
+      0,
+      'nginx.service',
+      false,
+    ],
+    ['no unit in a unit', '/system.slice/web.service/nginx.service', null, 'nginx.service', false],
+    [
+      'no unit in a container',
+      `/system.slice/docker-${H}.scope/system.slice/nginx.service`,
+      null,
+      'nginx.service',
+      false,
+    ],
+    [
+      'no unit in a machine',
+      '/machine.slice/machine-web.scope/payload/system.slice/nginx.service',
+      null,
+      'nginx.service',
+      false,
+    ],
+  ])('%s: %s', (_, path, uid, name, expected) => {
+    expect(isIn(path, uid, name)).toBe(expected);
+  });
+
+  test.each<[string, string, number | null, string, boolean]>([
+    ['the host’s', `/system.slice/docker-${H}.scope`, null, H.slice(0, 12), true],
+    ['not a user’s', `/system.slice/docker-${H}.scope`, 1000, H, false],
+    ['one in a service', `/system.slice/web.service/libpod-payload-${H}`, null, H, true],
+    ['a user’s', `${OURS}/user.slice/libpod-${H}.scope/container`, 1000, H, true],
+    ['not the host’s', `${OURS}/app.slice/docker-${H}.scope`, null, H, false],
+    ['the outer one', `/docker/${H}/docker/${H2}`, null, H, true],
+    ['none in another one', `/docker/${H}/docker/${H2}`, null, H2, false],
+  ])('container, %s: %s', (_, path, uid, id, expected) => {
+    expect(hasId(path, uid, id)).toBe(expected);
+  });
 });
 
 test('whatever was asked before, each path has its own answer, which nobody can change', () => {

@@ -4,7 +4,8 @@ import { globPattern, NamePattern } from '../../common/name-pattern.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { SignalEvent } from '../../events/signal-event.js';
 import type { LocationReason } from '../../where/location.js';
-import { containerIdsOf, unitsOf, whereaboutsOf } from '../../where/whereabouts.js';
+import { ownedName, ownedText } from '../../where/owned-name.js';
+import { isInContainer, isInUnit, unitsOf, whereaboutsOf } from '../../where/whereabouts.js';
 
 import { factsOf, KnownProcesses, type Facts } from './known-processes.js';
 import { UsageError } from './usage-error.js';
@@ -144,12 +145,17 @@ function profileOf(event: EventFacts, facts: Facts | undefined): Profile {
   };
 }
 
-/** Selects what is in such a unit, or in something below it: globs, with or without `.service`. */
+/** Selects what is in such a unit, or in something below it: globs, with or without `.service`; `UID:GLOB` for a user's. */
 export function unitMatcher(globs: readonly string[]): CgroupMatcher {
-  const patterns = globs.map((glob) => globPattern(unitName(glob)));
+  const wanted = globs.map((glob) => {
+    const { uid, name } = ownedName(unitName(glob));
+    return { uid, pattern: globPattern(name) };
+  });
   return (cgroup) => {
-    const { units, reason } = unitsOf(cgroup);
-    if (units.some((name) => patterns.some((pattern) => pattern.test(name)))) return true;
+    const { reason } = unitsOf(cgroup);
+    const isIt = ({ uid, pattern }: (typeof wanted)[number]) =>
+      isInUnit(cgroup, uid, (name) => pattern.test(name));
+    if (wanted.some(isIt)) return true;
     return reason !== null && TELLS_NO_UNIT.includes(reason) ? null : false;
   };
 }
@@ -163,21 +169,27 @@ export function hasWildcards(glob: string): boolean {
   return /[*?[]/.test(glob);
 }
 
+/** The value of `--user-unit`: of our own user's manager. */
+export function ownUnit(glob: string): string {
+  return ownedText({ uid: process.getuid?.() ?? 0, name: unitName(glob) });
+}
+
 /**
- * Selects what is in such a container, or in one inside it: by the first digits of its id or, for the
- * innermost, by its name, a glob.
+ * Selects what is in such a container, or in one inside it: by the first digits of its id (`UID:ID` for one that a user
+ * runs) or, for the innermost, by its name, a glob.
  */
 export function containerMatcher(texts: readonly string[]): ContainerMatcher {
   const names = texts.map(globPattern);
-  const digits = texts.filter((text) => FIRST_DIGITS.test(text));
+  const ids = texts.map(ownedName).filter(({ name }) => FIRST_DIGITS.test(name));
   return (place) => {
     const { cgroup, container } = place;
     if (container === null) {
       const { reason } = unitsOf(cgroup);
       return reason !== null && TELLS_NO_CONTAINER.includes(reason) ? null : false;
     }
-    const ids = containerIdsOf(place);
-    if (ids.some((id) => digits.some((each) => id.startsWith(each)))) return true;
+    if (ids.some(({ uid, name }) => isInContainer(place, uid, (id) => id.startsWith(name)))) {
+      return true;
+    }
     const { name } = container;
     return name === null ? null : names.some((pattern) => pattern.test(name));
   };

@@ -11,6 +11,7 @@ import {
   containerMatcher,
   hasWildcards,
   isIn,
+  ownUnit,
   parseCgroup,
   parseUser,
   unitMatcher,
@@ -38,14 +39,17 @@ Usage: exitwatch history [OPTION]…
   --user USER        only processes of this user (may be repeated)
   --cgroup PATH      only processes in this cgroup or below it (may be repeated)
   --parent N         only children of this process (may be repeated)
-  --unit UNIT        only processes of this unit of systemd (may be repeated): a
-                     name or a glob; nginx is nginx.service
+  --unit UNIT        only processes of this unit of the system's systemd (may be
+                     repeated): a name or a glob; nginx is nginx.service;
+                     1000:nginx is that of the manager of the user 1000
+  --user-unit UNIT   the same of your own user's manager
   --container C      only processes in this container (may be repeated): its
                      name, a glob, or the first digits of its id, which also
-                     select what ran in containers inside it
+                     select what ran in containers inside it; 1000:ID is one
+                     that the user 1000 runs
   --killed-by WHO    only processes that this sender ended: a name or a pid
   --failed           only processes that did not exit with 0, or did so after a
-                     SIGTERM, SIGINT or SIGHUP
+                     SIGTERM, SIGINT or SIGQUIT, or right after a SIGHUP
   --killed           only processes that a signal killed
   --follow           waits for more, until Ctrl-C
   --json             prints one JSON object per line
@@ -103,6 +107,7 @@ function parse(args: readonly string[]) {
       cgroup: LIST as { type: 'string'; multiple: true; default: string[] },
       parent: LIST as { type: 'string'; multiple: true; default: string[] },
       unit: LIST as { type: 'string'; multiple: true; default: string[] },
+      'user-unit': LIST as { type: 'string'; multiple: true; default: string[] },
       container: LIST as { type: 'string'; multiple: true; default: string[] },
       'killed-by': { type: 'string' },
       failed: { type: 'boolean', default: false },
@@ -112,7 +117,8 @@ function parse(args: readonly string[]) {
       'state-dir': { type: 'string', default: DEFAULT_STATE_DIR },
     },
   });
-  const { failed, killed, follow, json, since, until, unit, container, name } = values;
+  const { failed, killed, follow, json, since, until, container, name } = values;
+  const unit = [...values.unit, ...values['user-unit'].map(ownUnit)];
   const pids = values.pid.map((text) => parseInteger('--pid', text));
   const uids = values.user.map(parseUser);
   const cgroups = values.cgroup.map(parseCgroup);

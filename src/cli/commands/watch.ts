@@ -13,6 +13,7 @@ import { parseInteger } from '../args/integer.js';
 import { hasOutcome } from '../args/outcome-filter.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import {
+  ownUnit,
   parseCgroup,
   parseUser,
   ProcessFilter,
@@ -38,14 +39,17 @@ Usage: exitwatch watch [OPTION]…
   --cgroup PATH  only processes in this cgroup (v2) or below it (may be
                  repeated): a path from the root (/system.slice), or any part of
                  one (nginx.service)
-  --unit UNIT    only processes of this unit of systemd (may be repeated): a name
-                 or a glob; nginx is nginx.service
+  --unit UNIT    only processes of this unit of the system's systemd (may be
+                 repeated): a name or a glob; nginx is nginx.service; 1000:nginx
+                 is that of the manager of the user 1000
+  --user-unit UNIT  the same of your own user's manager
   --container C  only processes in this container (may be repeated): its name, a
                  glob, or the first digits of its id, which also select what
-                 runs in containers inside it
+                 runs in containers inside it; 1000:ID is one that the user 1000
+                 runs
   --parent N     only children of this process (may be repeated)
   --failed       only processes that did not exit with 0, or did so after a
-                 SIGTERM, SIGINT or SIGHUP
+                 SIGTERM, SIGINT or SIGQUIT, or right after a SIGHUP
   --killed       only processes that a signal killed
   --signals      also prints signals that could end a process, as they are sent
   --source S     the source: auto (default), connector, pidfd (only with --pid)
@@ -96,6 +100,7 @@ function parse(args: readonly string[]): Settings {
     user: { type: 'string', multiple: true, default: [] as string[] },
     cgroup: { type: 'string', multiple: true, default: [] as string[] },
     unit: { type: 'string', multiple: true, default: [] as string[] },
+    'user-unit': { type: 'string', multiple: true, default: [] as string[] },
     container: { type: 'string', multiple: true, default: [] as string[] },
     parent: { type: 'string', multiple: true, default: [] as string[] },
     failed: { type: 'boolean', default: false },
@@ -126,7 +131,7 @@ function parse(args: readonly string[]): Settings {
       names: values.name,
       uids: values.user.map(parseUser),
       cgroups: values.cgroup.map(parseCgroup),
-      units: values.unit,
+      units: [...values.unit, ...values['user-unit'].map(ownUnit)],
       containers: values.container,
       parents: values.parent.map((text) => parseInteger('--parent', text)),
     },

@@ -7,6 +7,7 @@ import { JournalDirectory } from '../../journal/journal-directory.js';
 import { missingAmong } from '../../journal/missing.js';
 import { readRows } from '../../journal/read-journal.js';
 import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
+import { ownUnit } from '../args/process-filter.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
 import { UsageError } from '../args/usage-error.js';
@@ -21,24 +22,29 @@ import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { columnsOf, paragraph } from '../output/terminal-text.js';
 import { describeKept, describeMissing, tellWhy } from '../output/why-text.js';
 import { describeStop, stoppedAt } from '../recording-note.js';
+import { ownedName } from '../../where/owned-name.js';
 import { runsSince } from '../running-since.js';
 
 export const WHY_HELP = `Tells how a process ended, who ended it, and what led to it, from the journal
 that "exitwatch record" writes.
 
 Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
+       exitwatch why --user-unit UNIT [OPTION]…
 
   NAME             the last process with this name; if there is none, the last
                    one that matches it as a pattern with *, ? or [a-z]. A name
                    is the kernel's, or the program's file name. If none has it,
                    the unit NAME.service, then the container NAME
   PID              the last process with this pid
-  UNIT             a unit of systemd: nginx.service. Of its last run, what was
-                   started first; of several steps, such as ExecStartPre=, the
-                   first one that failed, or else the one that lived longest
+  UNIT             a unit of the system's systemd: nginx.service; or of the
+                   manager of the user 1000: 1000:mail.service. Of its last run,
+                   what was started first; of several steps, such as
+                   ExecStartPre=, the first one that failed, or else the one that
+                   lived longest
   CONTAINER        a container, by its name, its id, or the first 12 digits of
-                   the id
+                   the id; 1000:ID is one that the user 1000 runs
 
+  --user-unit UNIT  a unit of your own user's manager
   --since TIME     only what happened then or later: -1h, yesterday, 03:00,
                    "2026-11-24 03:00", or ISO 8601
   --all            tells of all ends, the oldest first
@@ -169,19 +175,22 @@ function parse(args: readonly string[]) {
     args: [...args],
     allowPositionals: true,
     options: {
+      'user-unit': { type: 'string' },
       since: { type: 'string' },
       all: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       'state-dir': { type: 'string', default: DEFAULT_STATE_DIR },
     },
   });
-  const [word, ...more] = positionals;
-  if (word === undefined || word === '' || more.length > 0) {
+  const userUnit = values['user-unit'];
+  const words = userUnit === undefined ? positionals : [...positionals, ownUnit(userUnit)];
+  const [word, ...more] = words;
+  if (word === undefined || word === '' || userUnit === '' || more.length > 0) {
     throw new UsageError('why requires exactly one NAME, PID, UNIT or CONTAINER');
   }
   return {
     word,
-    subjects: subjectsOf(word),
+    subjects: userUnit === undefined ? subjectsOf(word) : [{ unit: word }],
     since:
       values.since === undefined ? undefined : parseTime('--since', values.since, { note: say }),
     all: values.all,
@@ -198,7 +207,9 @@ function subjectsOf(word: string): Subject[] {
     return [{ pid: Number(word) }];
   }
   if (UNIT.test(word)) return [{ unit: word }, { name: word }];
-  if (/^[0-9a-f]{12,64}$/.test(word)) return [{ container: word }, { name: word }];
+  if (/^(?:\d{1,10}:)?[0-9a-f]{12,64}$/.test(word)) return [{ container: word }, { name: word }];
   const names = [...new Set([literally(word), word])].map((name) => ({ name }));
-  return [...names, { unit: `${word}.service` }, { container: word }];
+  const isUsers = ownedName(word).uid !== null;
+  const unit = { unit: `${word}.service` };
+  return isUsers ? [unit, ...names] : [...names, unit, { container: word }];
 }

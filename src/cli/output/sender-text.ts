@@ -2,7 +2,10 @@ import { hasSeenRequests, requestBefore } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { OnBehalfReason, SignalSender } from '../../events/signal-event.js';
 import { grammarOf } from '../../process/interpreters.js';
-import type { Whereabouts } from '../../where/whereabouts.js';
+import { SHORT_ID } from '../../journal/terms.js';
+import type { CgroupContainer } from '../../where/location.js';
+import { ownedText } from '../../where/owned-name.js';
+import { containerIdsOf, ownersOf, type Whereabouts } from '../../where/whereabouts.js';
 
 import { commandForms } from './command-text.js';
 import { escapeText } from './escape.js';
@@ -88,12 +91,21 @@ export function describePlace({
   machine,
 }: Whereabouts & { cgroup: string | null }): string {
   const isScopeOf = (id: string) => unit?.endsWith(`${id}.scope`) === true;
+  const uids = ownersOf(cgroup);
+  const shortId = (id: string) => id.slice(0, SHORT_ID);
+  const nameOf = ({ id, name }: CgroupContainer) =>
+    ownedText({ uid: uids.container, name: name ?? shortId(id) });
+  // Whoever may make cgroups in one can give them any name.
+  const around = containerIdsOf({ cgroup, container }).filter((id) => id !== container?.id);
   const places = [
-    container === null ? null : `container ${container.name ?? container.id.slice(0, 12)}`,
+    container === null ? null : `container ${nameOf(container)}`,
+    ...around.map((id) => `container ${shortId(id)}`).reverse(),
     pod === null ? null : `pod ${pod.uid.slice(0, 8)}`,
     machine === null ? null : `machine ${machine.name}`,
     // The unit of a container is named like it.
-    unit === null || (container !== null && isScopeOf(container.id)) ? null : `unit ${unit}`,
+    unit === null || (container !== null && isScopeOf(container.id))
+      ? null
+      : `unit ${ownedText({ uid: uids.unit, name: unit })}`,
   ].filter((place) => place !== null);
   if (places.length > 0) return escapeText(places.join(', '));
   return cgroup === null ? 'cgroup unknown' : `cgroup ${escapeText(cgroup)}`;

@@ -2,7 +2,7 @@ import { killerOf } from '../../events/ended-by.js';
 import type { ExitEvent } from '../../events/exit-event.js';
 import type { ProcessIdentity } from '../../identity/process-identity.js';
 import type { SignalSender } from '../../events/signal-event.js';
-import { locate } from '../../where/locate.js';
+import { isInUnit } from '../../where/whereabouts.js';
 
 /**
  * When a service is started again after its process has ended by itself.
@@ -215,24 +215,13 @@ function notKnown({ onUnknown }: RestartRules, what: string): Verdict {
 
 function isFrom(sender: SignalSender & { pid: number }, by: AskedBy): boolean {
   if ('uid' in by) return sender.uid === by.uid;
-  if ('unit' in by) return isInUnit(sender.cgroup, by.unit);
+  if ('unit' in by) {
+    const owners = [null, process.geteuid?.() ?? null];
+    return owners.some((uid) => isInUnit(sender.cgroup, uid, (name) => name === by.unit));
+  }
   const names = [sender.name, ...sender.ancestors.map(({ name }) => name)];
   // The kernel keeps 15 bytes of a name.
   return names.some((name) => Buffer.from(by.ancestor).subarray(0, 15).equals(Buffer.from(name)));
-}
-
-/**
- * Whether it is in a unit of the system, or in one of our own user. Others may give their units, and
- * the cgroups in their containers, any name.
- */
-function isInUnit(cgroup: string | null, unit: string): boolean {
-  const { chain } = locate(cgroup);
-  const end = chain.findIndex(({ kind }) => kind === 'container' || kind === 'machine');
-  return chain.slice(0, end === -1 ? chain.length : end).some((place) => {
-    if (place.kind !== 'unit' || place.name !== unit) return false;
-    const { manager, uid } = place;
-    return manager === 'system' || (manager === 'user' && uid === process.geteuid?.());
-  });
 }
 
 function howOf(exit: ExitEvent): string {

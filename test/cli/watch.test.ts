@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import type { ExitEvent, Gap, Ready, SignalEvent } from '../../src';
 
-import { call, exitwatch, MAIN } from '../support/command';
+import { call, exitwatch, MAIN, watching } from '../support/command';
 import { itAsRootWith } from '../support/controllers';
 import { KERNEL } from '../support/kernel';
 import { itAsListener, itAsRoot, itAsRootOfHost } from '../support/privilege';

@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import { writeFileSync } from 'node:fs';
+
 import { tellMissingAddonBy } from '../native/addon-warning.js';
 
 import { describeError, exitCodeOf, isWrongUsage } from './output/error-text.js';
@@ -54,6 +56,15 @@ const GROUPS: readonly string[] = ['service', 'vm', 'intent'];
 
 const HELP_WORDS: readonly (string | undefined)[] = ['help', '--help', '-h'];
 
+/** So that its own ends can be told from those of other programs that Node.js runs. */
+function takeName(): void {
+  try {
+    writeFileSync('/proc/self/comm', 'exitwatch-cli');
+  } catch {
+    // There is no /proc.
+  }
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const words = GROUPS.includes(args[0] ?? '') && args.length > 1 ? 2 : 1;
   const name = args.length === 0 ? undefined : args.slice(0, words).join(' ');
@@ -103,6 +114,7 @@ tellMissingAddonBy((message) => {
   process.stderr.write(`exitwatch: ${escapeText(message)}\n`);
 });
 
+takeName();
 main(process.argv.slice(2)).then(
   (code) => {
     process.exitCode = outputError === undefined ? code : EXIT_FAILED;

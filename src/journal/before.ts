@@ -3,6 +3,7 @@ import { literally } from '../common/name-pattern.js';
 import type { JournalDirectory } from './journal-directory.js';
 import { type Missing, missingAmong } from './missing.js';
 import { momentOf, msBetween, startOf } from './moments.js';
+import { isOwnEnd } from './own-ends.js';
 import { isAlike, isSamePlace } from './places.js';
 import { readEndsBackwards, readOthers } from './read-journal.js';
 import type { JournalExit } from './rows.js';
@@ -31,7 +32,7 @@ export async function endsBefore(
   };
   const before: JournalExit[] = [];
   for await (const row of readEndsBackwards(journal, query)) {
-    if (row.event !== 'exit' || row.seq >= end.seq) continue;
+    if (row.event !== 'exit' || row.seq >= end.seq || isOwnEnd(row)) continue;
     if (!isSamePlace(row, end) && !isAlike(row, end)) continue;
     if (msBetween(momentOf(row), startOf(before.at(-1) ?? end)) < 0) continue;
     before.push(row);

@@ -61,7 +61,7 @@ function isOfEarlierRun(step: JournalExit, later: readonly JournalExit[]): boole
 
 /** `steps`: the last one first. */
 function tellingOf(steps: readonly JournalExit[]): JournalExit | null {
-  const failed = steps.findLast(hasFailed);
+  const failed = steps.findLast(isOfInterest);
   if (failed !== undefined) return failed;
   const lived = (step: JournalExit) => msBetween(startOf(step), momentOf(step));
   return steps.reduce<JournalExit | null>(
@@ -70,6 +70,7 @@ function tellingOf(steps: readonly JournalExit[]): JournalExit | null {
   );
 }
 
-function hasFailed(end: JournalExit): boolean {
+/** It did not just go well: it failed, was killed, asked to end, or nobody saw how it ended. */
+export function isOfInterest(end: JournalExit): boolean {
   return end.how !== 'exited' || end.exitCode !== 0 || enderOf(end) !== null;
 }

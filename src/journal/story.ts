@@ -4,12 +4,14 @@ import { clientIn, isClientOf } from '../trace/clients.js';
 import { dayBeforeOf, endsBefore, missingBefore } from './before.js';
 import type { Coverage } from './coverage.js';
 import type { JournalDirectory } from './journal-directory.js';
-import { endOfLastRun } from './last-run.js';
+import { isEndedBy } from './child-end.js';
+import { exitsIn } from './last-end.js';
 import { type Missing, missingAmong, NOTHING } from './missing.js';
 import { areWithin, bootOf, type Moment, momentOf, msBetween, startOf } from './moments.js';
+import { isOwnEnd } from './own-ends.js';
 import { isSamePlace } from './places.js';
 import type { JournalQuery } from './query.js';
-import { type Question, readEnds, readEndsBackwards, readRows } from './read-journal.js';
+import { readEnds, readRows } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 
@@ -45,6 +47,18 @@ export interface Story {
   missingSince: Missing | null;
   /** A run of the unit or container that was asked for, which has not ended; `null`: there is none, or nobody knows. */
   run: (Pick<Run, 'at'> & { hasEnd: boolean }) | null;
+  /**
+   * The end of its child that explains it: a shell exits with 128+n after signal n has killed its child, and `timeout`,
+   * `sudo` or `npm` end as what they have run. Likely. `null`: there is none.
+   */
+  child: Story | null;
+  /** Later ends of this name; `null`: there is none, or it was not asked for the last one. */
+  later: Later | null;
+}
+
+/** Later ends of the same name about which nobody asks: they exited with 0, and nobody had asked them to. */
+export interface Later {
+  count: number;
 }
 
 /** A run of a unit or container that has not ended. */
@@ -54,22 +68,6 @@ export interface Run {
   /** All earlier ones had ended by then. */
   moment: Moment;
 }
-
-/** The last end of a subject. */
-export interface LastEnd {
-  end: JournalExit;
-  /** `hasEnd`: it is an end of a process in this run, because the journal has none of an earlier one. */
-  run: Story['run'];
-}
-
-/** Says since when a unit or container runs, by an end of a process in it; `null`: it does not, or nobody knows. */
-export type RunsSince = (subject: Subject, end: JournalExit) => Run | null;
-
-/** How exactly systemd and a journal agree on the time, in ms. */
-const CLOCK_MS = 10_000;
-
-/** How many ends to look at for one that happened later than what was told later. */
-const MOST_LATER = 1000;
 
 /** What is within seconds. */
 const SECONDS_MS = 10_000;
@@ -83,60 +81,8 @@ const EXACT_MS = 2;
 /** How long before a signal its client may have ended, in ms. */
 const CLIENT_MS = 5000;
 
-/**
- * The latest end of the subject, `null`: there is none. Of a unit or container, it is the one that tells how its
- * last run ended, if there was one.
- */
-export async function findEnd(
-  journal: JournalDirectory,
-  subject: Subject,
-  since: Date | undefined,
-  runsSince: RunsSince = () => null,
-): Promise<LastEnd | null> {
-  const query = { ...subject, ...timesOf(since) };
-  const latest = await latestOf(journal, query);
-  if (latest === null) return null;
-  if (subject.unit === undefined && subject.container === undefined) {
-    return { end: latest, run: null };
-  }
-  const run = runsSince(subject, latest);
-  const wallMs = run?.moment.wallMs;
-  const until = wallMs === undefined ? {} : { until: new Date(wallMs + CLOCK_MS) };
-  const ends = exitsIn(readEndsBackwards(journal, { ...query, ...until }));
-  const end = await endOfLastRun(ends, run?.moment ?? null);
-  return { end: end ?? latest, run: run && { at: run.at, hasEnd: end === null } };
-}
-
-/** What a recorder remembers comes a little later than what a monitor is told. */
-async function latestOf(journal: JournalDirectory, query: Question): Promise<JournalExit | null> {
-  let latest: JournalExit | null = null;
-  for await (const end of exitsIn(readEndsBackwards(journal, query))) {
-    latest = end;
-    break;
-  }
-  if (latest === null) return null;
-  const { exitedAt } = latest;
-  const since = new Date(Math.max(exitedAt.getTime() - SECONDS_MS, query.since?.getTime() ?? 0));
-  let left = MOST_LATER;
-  for await (const end of exitsIn(readEndsBackwards(journal, { ...query, since }))) {
-    if (msBetween(momentOf(latest), momentOf(end)) > 0) latest = end;
-    if (--left === 0) break;
-  }
-  return latest;
-}
-
-/** All ends of the subject, the oldest first. */
-export async function* findEnds(
-  journal: JournalDirectory,
-  subject: Subject,
-  since: Date | undefined,
-): AsyncGenerator<JournalExit> {
-  yield* exitsIn(readEnds(journal, { ...subject, ...timesOf(since) }));
-}
-
-async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<JournalExit> {
-  for await (const row of rows) if (row.event === 'exit') yield row;
-}
+/** How many wrappers in each other to look through: `sudo`, `npm`, a shell. */
+const MOST_NESTED = 4;
 
 /** Everything that the journal has about an end. `asked`: it is the last one of this subject. */
 export async function storyOf(
@@ -144,18 +90,28 @@ export async function storyOf(
   end: JournalExit,
   asked: Subject | null,
   coverage: Coverage,
+  depth = 0,
 ): Promise<Story> {
   const ender = enderOf(end);
   const story: Story = {
     ...{ end, ender, enderEnd: null, sameEnder: [], likelySameEnder: [] },
     ...{ samePlace: [], before: [], clients: [], gaps: [], missingBefore: NOTHING, beginsAt: null },
-    ...{ keeps: null, missingSince: null, run: null },
+    ...{ keeps: null, missingSince: null, run: null, later: null },
+    child: null,
   };
   const { exitedAt } = end;
   const sentMs = (ender?.sentAt ?? exitedAt).getTime();
   const since = new Date(Math.min(sentMs, exitedAt.getTime()) - SECONDS_MS);
   const until = new Date(exitedAt.getTime() + SECONDS_MS);
-  for await (const row of readRows(journal, { since, until })) take(story, row);
+  let child: JournalExit | null = null;
+  for await (const row of readRows(journal, { since, until })) {
+    take(story, row);
+    if (row.event !== 'exit' || !isEndedBy(row, end)) continue;
+    if (child === null || msBetween(momentOf(child), momentOf(row)) > 0) child = row;
+  }
+  if (child !== null && depth < MOST_NESTED) {
+    story.child = await storyOf(journal, child, null, coverage, depth + 1);
+  }
   if (ender?.pid != null && ender.pid !== end.pid) {
     story.enderEnd = await endOf(journal, ender.pid, story);
   }
@@ -185,7 +141,11 @@ function take(story: Story, row: JournalRow): void {
   if (row.event !== 'exit' || row.id === end.id) return;
   const isSender = ender?.pid === row.pid && isEnder(row, story);
   if (isNearSameEnder(row, story)) story.likelySameEnder.push(row);
-  else if (isSamePlace(row, end) && areWithin(momentOf(row), momentOf(end), SECONDS_MS)) {
+  else if (
+    !isOwnEnd(row) &&
+    isSamePlace(row, end) &&
+    areWithin(momentOf(row), momentOf(end), SECONDS_MS)
+  ) {
     story.samePlace.push(row);
   }
   const reason = ender?.onBehalfReason ?? null;
@@ -270,8 +230,4 @@ async function endOf(
   }
   const [only = null, ...others] = found;
   return others.length === 0 ? only : null;
-}
-
-function timesOf(since: Date | undefined): Pick<JournalQuery, 'since'> {
-  return since === undefined ? {} : { since };
 }

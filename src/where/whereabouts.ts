@@ -159,6 +159,11 @@ export function isInContainer(
   return ownedContainerIds.some((each) => each.uid === uid && isId(each.name));
 }
 
+/** The innermost unit of the system or of a user's manager; `null`: there is none. */
+export function ownedUnitOf(cgroup: string | null): OwnedName | null {
+  return ours.at(cgroup).ownedUnits.at(-1) ?? null;
+}
+
 /** Whose innermost unit and container these are; `null`: the system's, or of what is in a container or machine. */
 export function ownersOf(cgroup: string | null) {
   const { ownedUnits, ownedContainerIds, whereabouts } = ours.at(cgroup);

@@ -91,7 +91,11 @@ describe('exitwatch record', () => {
     const { code, lines, stderr } = await call('why', 'webserver', '--state-dir', record.stateDir);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const text = lines.join('\n');
-    expect(lines[0]).toMatch(new RegExp(`^${pid} \\(webserver\\) killed SIGTERM, after `));
+    expect(lines[0]).toMatch(
+      new RegExp(
+        `^${pid} \\(webserver\\) killed by SIGTERM from sh \\(pid ${killer.pid}, uid 0\\); it lived `,
+      ),
+    );
     expect(text).toMatch(new RegExp(`^by +SIGTERM from ${killer.pid} sh, `, 'm'));
     expect(text).toMatch(new RegExp(`^sender +${killer.pid} \\(sh\\) exited 3`, 'm'));
     for (const subject of [String(pid), 'webs*er']) {

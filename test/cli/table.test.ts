@@ -38,7 +38,11 @@ const SENDER: SignalSender = {
   ...{ program: null, ancestors: [] },
 };
 
-const LONG = { ...SENDER, commandLine: ['sh', '-c', 'x'.repeat(400)] } as SignalSender;
+const LONG = {
+  ...SENDER,
+  program: 'dash',
+  commandLine: ['sh', '-c', 'x'.repeat(400)],
+} as SignalSender;
 
 const KILLED: ExitEvent = {
   ...END,
@@ -120,7 +124,8 @@ test.each([
 
 test.each([
   ['sh', 'dash', 'sh'],
-  ['deploy.sh', 'bash', 'deploy.sh'],
+  ['deploy.sh', 'bash', 'deploy.sh (bash)'],
+  ['systemd', 'python3.13', 'systemd (python3.13)'],
   ['kill', 'busybox', 'kill'],
   ['MainThread', 'node', 'MainThread (node)'],
   ['worker', 'nginx', 'worker (nginx)'],
@@ -187,6 +192,43 @@ describe('who asked it to exit', () => {
   });
 });
 
+describe('what a process calls itself stands behind the program that the kernel knows', () => {
+  const by = (program: string | null, name: string, ...commandLine: string[]) =>
+    new ExitTable(false, () => undefined, NOON)
+      .exit({
+        ...{ ...END, how: 'killed', exitCode: null, signal: 'SIGTERM' },
+        sender: { ...SENDER, uid: 65534, program, name, commandLine },
+      })
+      .split(/ {2,}/)
+      .at(-1);
+
+  test.each<[string, string | null, string, string[]]>([
+    ['4194301 bash /srv/deploy.sh', 'bash', 'deploy.sh', ['bash', '/srv/deploy.sh']],
+    ['4194301 sh -c true', 'dash', 'sh', ['sh', '-c', 'true']],
+    ['4194301 -bash', 'bash', 'bash', ['-bash']],
+    ['4194301 python3 x.py', 'python3.13', 'python3', ['python3', 'x.py']],
+    ["4194301 'nginx: worker process'", 'nginx', 'nginx', ['nginx: worker process']],
+    ['4194301 kill 7', 'busybox', 'kill', ['kill', '7']],
+    [
+      '4194301 python3.13 (uid 65534, calls itself /usr/lib/systemd/systemd --system)',
+      'python3.13',
+      'systemd',
+      ['/usr/lib/systemd/systemd', '--system'],
+    ],
+    [
+      "4194301 sleep (uid 65534, calls itself 'kernel (out of memory)' 100)",
+      'sleep',
+      'sleep',
+      ['kernel (out of memory)', '100'],
+    ],
+    ['4194301 evil (uid 65534, calls itself evi l)', 'evil', 'evil', ['evi', 'l']],
+    ['4194301 node (uid 65534, calls itself /usr/bin/no)', 'node', 'node', ['/usr/bin/no']],
+    ['4194301 x (uid 65534, calls itself systemd)', null, 'x', ['systemd']],
+  ])('%s', (expected, program, name, commandLine) => {
+    expect(by(program, name, ...commandLine)).toBe(expected);
+  });
+});
+
 test.each<[string, Partial<ExitEvent>]>([
   ['that killed it', { how: 'killed', exitCode: null, signal: 'SIGTERM', sender: LONG }],
   ['that asked it to exit', { signalsReceived: [LONG] }],
@@ -208,10 +250,12 @@ test.each([
 ])(
   'on a terminal of %i columns a row has the script of the sender: %s, %s',
   (columns, name, by) => {
-    const sender = { ...SENDER, commandLine: ['/bin/bash', '/srv/deploy.sh', 'web'] };
+    const commandLine = ['/bin/bash', '/srv/deploy.sh', 'web'];
+    const sender = { ...SENDER, program: 'bash', commandLine };
     const row = new ExitTable(false, () => columns, NOON, true).exit({
       ...{ ...END, how: 'killed', exitCode: null, signal: 'SIGTERM', lossless: true },
-      ...{ commandLine: ['/usr/bin/node', '/srv/server.js'], sender, raisedAfter: sender },
+      ...{ program: 'node', commandLine: ['/usr/bin/node', '/srv/server.js'] },
+      ...{ sender, raisedAfter: sender },
     });
     expect(row.split('\n')).toHaveLength(1);
     expect(row).toContain(` ${name} `);
@@ -220,7 +264,7 @@ test.each([
 );
 
 test('on a narrow terminal a row has the sender, however it was called', () => {
-  const sender = { ...SENDER, pid: 77, commandLine: ['runc', 'kill', 'web'] };
+  const sender = { ...SENDER, pid: 77, program: 'runc', commandLine: ['runc', 'kill', 'web'] };
   const table = new ExitTable(false, () => 80, NOON, true);
   const killed = { ...END, how: 'killed', exitCode: null, signal: 'SIGTERM', sender };
   expect(table.exit({ ...killed, raisedAfter: sender } as ExitEvent)).toMatch(/ 77 runc kill web$/);

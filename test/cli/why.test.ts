@@ -73,12 +73,10 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
   await withJournal(events, async (ask) => {
     const lines = await ask('node');
     expect(lines.filter((line) => !/^(lived|ended|memory|gaps|process) /.test(line))).toEqual([
-      '1100 (node) killed SIGTERM, after 0.50s',
+      '1100 (node) killed by SIGTERM from deploy.sh (pid 4711, uid 1000); it lived for 0.50s',
       'in       unit web.service',
       'by       SIGTERM from 4711 deploy.sh, 0.00s before the end (sure: reported by the kernel)',
       '         uid 1000, cgroup /user.slice < 4710 bash',
-      'sender   4711 (deploy.sh) exited 0, after 12.00s, from 2026-11-24T03:01:30.000Z until 2026-11-24T03:01:42.000Z',
-      '         uid 1000, cgroup /user.slice',
       'also     1 other ended by signals of the same sender within 10 s (sure)',
       '         1101 (worker) killed SIGTERM, after 0.50s; 1.00s after',
       'near     1 other ended in the same unit within 10 s (sure)',
@@ -86,13 +84,15 @@ test('the story has the sender’s own end, who else it ended, and the ends befo
       'before   it had ended 2 times since the journal began, 2026-11-24T03:00:00.000Z',
       '         2026-11-24T03:00:30.000Z  1030 (node) exited 2, after 0.50s',
       '         2026-11-24T03:00:00.000Z  1000 (node) exited 1, after 0.50s',
+      'sender   4711 (deploy.sh) exited 0, after 12.00s, from 2026-11-24T03:01:30.000Z until 2026-11-24T03:01:42.000Z',
+      '         uid 1000, cgroup /user.slice',
     ]);
     expect(await ask('1100')).toEqual(lines);
     const all = await ask('node', '--all');
     expect(all.filter((line) => line.includes('(node)') && !line.startsWith(' '))).toEqual([
-      '1000 (node) exited 1, after 0.50s',
-      '1030 (node) exited 2, after 0.50s',
-      '1100 (node) killed SIGTERM, after 0.50s',
+      '1000 (node) exited 1; it lived for 0.50s',
+      '1030 (node) exited 2; it lived for 0.50s',
+      '1100 (node) killed by SIGTERM from deploy.sh (pid 4711, uid 1000); it lived for 0.50s',
     ]);
   });
 });
@@ -113,7 +113,9 @@ test('of a unit, it is the end of what was started first among those that ended 
   await withJournal(events, async (ask) => {
     for (const word of ['web.service', 'web']) {
       const lines = await ask(word);
-      expect(lines[0]).toBe('1100 (node) killed SIGTERM, after 99.00s');
+      expect(lines[0]).toBe(
+        '1100 (node) killed by SIGTERM from systemd (pid 1, uid 1000); it lived for 99.00s',
+      );
       expect(lines).toEqual(
         expect.arrayContaining([
           'for      1102 systemctl, uid 0, child of 1 ran at that time (likely)',
@@ -128,7 +130,7 @@ test('of a container, by its name, its id or the beginning of it', async () => {
   const named = { ...container, name: 'shop-db' } as ExitEvent['container'];
   await withJournal([server(5, { cgroup: DOCKER, container: named })], async (ask) => {
     for (const word of ['3f2a9c1b04de', 'shop-db']) {
-      expect((await ask(word))[0]).toBe('1005 (node) exited 0, after 0.50s');
+      expect((await ask(word))[0]).toBe('1005 (node) exited 0; it lived for 0.50s');
     }
     expect(await ask('3f2a9c1b04de')).toContain('in       container shop-db');
   });
@@ -259,7 +261,7 @@ test('a signal that ended it is told once', async () => {
   const by = killedBy('deploy.sh', 4711, 100);
   const events = [server(100, { ...by, signalsReceived: [by.sender] } as Partial<ExitEvent>)];
   await withJournal(events, async (ask) => {
-    const told = (await ask('node')).filter((line) => line.includes('SIGTERM from'));
+    const [, ...told] = (await ask('node')).filter((line) => line.includes('SIGTERM from'));
     expect(told).toEqual([expect.stringMatching(/^by +SIGTERM from 4711 deploy\.sh, /)]);
   });
 });
@@ -354,7 +356,7 @@ test('an end is not told as the last one, nor a number as exact, if the journal 
     { ...gap, ...times(500, 600) },
   ];
   await withJournal(events, async (ask) => {
-    const lines = await ask('node');
+    const lines = await ask('1100');
     expect(lines.slice(lines.findIndex((line) => line.startsWith('before')))).toEqual([
       'before   it had ended at least once since the journal began, 2026-11-24T03:00:30.000Z',
       expect.stringMatching(/ 1040 \(node\) exited 1/),
@@ -465,7 +467,246 @@ test('an end of a program with a longer name is not taken for that of another', 
     const [first, second] = await ask('systemd-networkd');
     expect(first).toContain('exited 7');
     expect(second).toMatch(/^process {2}1001 systemd-networkd, /);
-    expect((await ask('systemd-network'))[1]).toContain('systemd-networkd-wait-online');
+    // Of those with this name, the one that failed.
+    const [, passed, process] = await ask('systemd-network');
+    expect(passed).toBe('later    1 later end exited 0: --all');
+    expect(process).toMatch(/^process {2}1001 systemd-networkd, /);
+  });
+});
+
+describe('of a name, the end is told that somebody asks about', () => {
+  const job = (i: number, more: object = {}) =>
+    endOf(i, { name: 'job', program: 'job', ...more } as Partial<ExitEvent>);
+  const request = (i: number) => {
+    const { sender } = killedBy('deploy.sh', 4711, i);
+    return { signalsReceived: sender == null ? [] : [sender] };
+  };
+  const own = (i: number) => endOf(i, { name: 'exitwatch-cli', program: 'node' });
+  const earlierOwn = (i: number) =>
+    endOf(i, {
+      ...{ name: 'node', program: 'node', exitCode: 127 },
+      commandLine: ['/usr/bin/node', '/usr/bin/exitwatch', 'why', 'hupjob'],
+    } as Partial<ExitEvent>);
+  const helper = (i: number) =>
+    endOf(i, {
+      name: 'ps',
+      program: 'ps',
+      parentName: 'exitwatch-cli',
+      exitCode: 1,
+    } as Partial<ExitEvent>);
+
+  test.each<[string, ExitEvent[], string, string, string | undefined]>([
+    ['killed', [job(1, killedBy('x', 9, 1)), job(2), job(3)], 'job', '1001 ', '2 later ends'],
+    ['failed', [job(1, { exitCode: 1 }), job(2)], 'job', '1001 ', '1 later end'],
+    ['asked to end', [job(1, request(1)), job(2)], 'job', '1001 ', '1 later end'],
+    [
+      'seen by nobody',
+      [job(1, { how: 'unknown', exitCode: null, unknownReason: 'lost' }), job(2)],
+      'job',
+      '1001 ',
+      '1 later end',
+    ],
+    [
+      'the last of these',
+      [job(1, { exitCode: 1 }), job(2, { exitCode: 2 })],
+      'job',
+      '1002 ',
+      undefined,
+    ],
+    ['good, if all were', [job(1), job(2)], 'job', '1002 ', undefined],
+    [
+      'of a pid the last one',
+      [job(1, { exitCode: 1, pid: 7 }), job(2, { pid: 7 })],
+      '7',
+      '7 (job) exited 0',
+      undefined,
+    ],
+    [
+      'not exitwatch itself',
+      [job(1, { program: 'node' }), own(2)],
+      'node',
+      '1001 (job)',
+      undefined,
+    ],
+    [
+      'not an earlier exitwatch',
+      [job(1, { program: 'node' }), earlierOwn(2)],
+      'node',
+      '1001 (job)',
+      undefined,
+    ],
+    [
+      'not a helper',
+      [endOf(1, { name: 'ps', program: 'ps' }), helper(2)],
+      'ps',
+      '1001 (ps)',
+      undefined,
+    ],
+    ['exitwatch, if that was asked', [own(1)], 'exitwatch-cli', '1001 (exitwatch-cli)', undefined],
+    ['exitwatch, if there is no other', [own(1)], 'node', '1001 (exitwatch-cli)', undefined],
+  ])('%s', async (_, events, word, head, later) => {
+    await withJournal(events, async (ask) => {
+      const [first = '', second = ''] = await ask(word);
+      expect(first.startsWith(head)).toBe(true);
+      expect(second.startsWith('later ') ? second : undefined).toEqual(
+        later && `later    ${later} exited 0: --all`,
+      );
+    });
+  });
+});
+
+describe('of a name that no end has', () => {
+  const titled = (i: number, ...commandLine: string[]) =>
+    endOf(i, {
+      name: 'sleep',
+      program: 'sleep',
+      commandLine,
+      exitCode: i === 2 ? 1 : 0,
+    } as Partial<ExitEvent>);
+
+  test.each([
+    ['pdeath', ['pdeath', '100']],
+    ['worker-gunicorn', ['/opt/worker-gunicorn', '100']],
+    ['gunicorn', ['gunicorn: worker [app]']],
+    ['pd*', ['pdeath', '100']],
+  ])('what called itself so is told, and that it did: %s', async (word, commandLine) => {
+    using folder = new Folder();
+    await write(folder.journal, [
+      titled(1, ...commandLine),
+      titled(2, ...commandLine),
+      titled(3, ...commandLine),
+      titled(4, 'other'),
+    ]);
+    const { code, lines, stderr } = await call('why', word, '--state-dir', folder.path);
+    expect(code).toBe(0);
+    expect(stderr).toContain(`No process has the name "${word}"; this is the last one that called`);
+    expect(lines[0]).toBe('1002 (sleep) exited 1; it lived for 0.50s');
+    expect(lines.find((line) => line.startsWith('command '))).toMatch(/, as it calls itself$/);
+  });
+
+  test('the nearest ones are offered', async () => {
+    using folder = new Folder();
+    const names = ['payments-worker', 'payment', 'nginx', 'postgres', 'x'];
+    const ends = names.map((name, i) => endOf(i, { name, program: name }));
+    const cgroup = '/user.slice/user-1000.slice/user@1000.service/app.slice/dbus.service';
+    await write(folder.journal, [...ends, endOf(9, { cgroup })]);
+    const ask = async (word: string) =>
+      (await call('why', word, '--state-dir', folder.path)).stderr.replaceAll(/\s+/g, ' ');
+    expect(await ask('payments')).toContain('The nearest names in it: payment, payments-worker.');
+    expect(await ask('ngnix')).toContain('The nearest names in it: nginx.');
+    expect(await ask('dbus.service')).toContain('The nearest names in it: 1000:dbus.service.');
+    expect(await ask('something')).not.toContain('nearest');
+  });
+});
+
+describe('what ended as its child did is told with the story of that', () => {
+  const parent = (more: object) =>
+    endOf(10, {
+      pid: 500,
+      id: '8a68af16253b-500-1',
+      name: 'sh',
+      program: 'dash',
+      ...more,
+    } as Partial<ExitEvent>);
+  const child = (more: object, i = 10) =>
+    endOf(i, {
+      ...{ pid: 501, id: '8a68af16253b-501-1', name: 'server', program: 'server', parentPid: 500 },
+      ...more,
+    } as Partial<ExitEvent>);
+  const killed = killedBy('deploy.sh', 4711, 10);
+  const again = { ...killed, sender: { ...killed.sender, pid: 500 } };
+
+  test.each<[string, ExitEvent, ExitEvent, boolean]>([
+    ['a shell with 128+n', child(killed), parent({ exitCode: 143 }), true],
+    ['not with another n', child(killed), parent({ exitCode: 137 }), false],
+    [
+      'any program with 128+n',
+      child(killed),
+      parent({ exitCode: 143, program: 'x', name: 'x' }),
+      true,
+    ],
+    [
+      'a shell that ends as its last command',
+      child({ exitCode: 3 }),
+      parent({ exitCode: 3 }),
+      true,
+    ],
+    [
+      'not a server that exits with the same code',
+      child({ exitCode: 3 }),
+      parent({ exitCode: 3, program: 'x', name: 'x' }),
+      false,
+    ],
+    [
+      'sudo, which kills itself',
+      child(killed),
+      parent({ ...again, name: 'sudo', program: 'sudo' }),
+      true,
+    ],
+    [
+      'not what another has killed',
+      child(killed),
+      parent({ ...killed, name: 'sudo', program: 'sudo' }),
+      false,
+    ],
+    [
+      'timeout',
+      child(killed),
+      parent({ exitCode: 124, name: 'timeout', program: 'timeout' }),
+      true,
+    ],
+    [
+      'npm',
+      child({ exitCode: 1 }),
+      parent({ exitCode: 1, name: 'npm test', program: 'node' }),
+      true,
+    ],
+    [
+      'not a child from long before',
+      child(killed, 5),
+      parent({ exitCode: 143, startedAt: endOf(1).exitedAt }),
+      false,
+    ],
+    [
+      'not somebody else’s child',
+      child({ ...killed, parentPid: 7 }),
+      parent({ exitCode: 143 }),
+      false,
+    ],
+    ['not with 0', child(killed), parent({ exitCode: 0 }), false],
+  ])('%s', async (_, inner, outer, isTold) => {
+    await withJournal([inner, outer], async (ask) => {
+      const lines = await ask('500');
+      const heads = lines.filter((line) => /^50[01] \(/.test(line));
+      expect(heads).toHaveLength(isTold ? 2 : 1);
+      expect(heads[0]?.startsWith('500 (')).toBe(true);
+      expect(heads[0]?.includes(', as its child 501 (server) ')).toBe(isTold);
+      expect(lines.filter((line) => line.startsWith('process '))).toHaveLength(isTold ? 2 : 1);
+    });
+  });
+
+  test('through several of them', async () => {
+    const outermost = endOf(10, {
+      pid: 499,
+      id: '8a68af16253b-499-1',
+      name: 'sudo',
+      program: 'sudo',
+      exitCode: 143,
+    } as Partial<ExitEvent>);
+    await withJournal(
+      [child(killed), parent({ exitCode: 143, parentPid: 499 }), outermost],
+      async (ask) => {
+        const lines = await ask('499');
+        expect(lines.filter((line) => /^(499|500|501) \(/.test(line))).toEqual([
+          '499 (sudo) exited 143, after 0.50s, as its child 500 (sh) exited 143 (likely why)',
+          '500 (sh) exited 143, after 0.50s, as its child 501 (server) was killed by SIGTERM (likely why)',
+          '501 (server) killed by SIGTERM from deploy.sh (pid 4711, uid 1000); it lived for 0.50s',
+        ]);
+        expect(
+          lines.filter((line) => /^(process|$)/.test(line)).map((line) => line.slice(0, 14)),
+        ).toEqual([...['', '', 'process  501 s', '', 'process  500 s', '', 'process  499 s']]);
+      },
+    );
   });
 });
 
@@ -487,8 +728,8 @@ describe('a unit and a container are asked for with whose they are', () => {
   ];
 
   test.each<[string[], string, string]>([
-    [['dbus.service'], '1000 (daemon) dumped SIGSEGV', 'in       unit dbus.service'],
-    [['dbus'], '1000 (daemon) dumped SIGSEGV', 'in       unit dbus.service'],
+    [['dbus.service'], '1000 (daemon) killed by SIGSEGV', 'in       unit dbus.service'],
+    [['dbus'], '1000 (daemon) killed by SIGSEGV', 'in       unit dbus.service'],
     [['1000:dbus.service'], '1051 (daemon) exited 0', 'in       unit 1000:dbus.service'],
     [['1000:dbus'], '1051 (daemon) exited 0', 'in       unit 1000:dbus.service'],
     [[ID], '1001 (daemon) exited 7', `in       container ${ID.slice(0, 12)}`],
@@ -704,7 +945,7 @@ test('workers are not taken for earlier runs of their server', async () => {
 
 test('the last end is the one that happened last, and not the one that was told last', async () => {
   await withJournal([server(10, { exitCode: 9 }), server(8), server(7)], async (ask) => {
-    expect((await ask('node'))[0]).toBe('1010 (node) exited 9, after 0.50s');
+    expect((await ask('node'))[0]).toBe('1010 (node) exited 9; it lived for 0.50s');
   });
 });
 

@@ -4,7 +4,8 @@ import type { ExitEvent } from '../../src';
 import { Coverage } from '../../src/journal/coverage';
 import { JournalDirectory } from '../../src/journal/journal-directory';
 import { momentOf } from '../../src/journal/moments';
-import { findEnd, storyOf } from '../../src/journal/story';
+import { findEnd } from '../../src/journal/last-end';
+import { storyOf } from '../../src/journal/story';
 
 import { endOf, Folder, killedBy, write } from '../support/journal';
 

@@ -51,7 +51,7 @@ function inWhy([first, ...lines]) {
   const by = at('by');
   const oom = lines.find((line) => line.startsWith('memory   killed'));
   return [
-    first.replace(/^\d+ \(.*?\) /, '').replace(/, after .*/, ''),
+    first.replace(/^\d+ \(.*?\) /, '').replace(/ from .*|; .*/, ''),
     ...(oom === undefined
       ? [lines[by]?.slice(9).replace(/(, [\d.]+m?s before the end)? \(.*/, '')]
       : []),

@@ -5,8 +5,10 @@ import { literally } from '../../common/name-pattern.js';
 import { Coverage } from '../../journal/coverage.js';
 import { JournalDirectory } from '../../journal/journal-directory.js';
 import { missingAmong } from '../../journal/missing.js';
+import { nearest } from '../../journal/nearest.js';
 import { readRows } from '../../journal/read-journal.js';
-import { findEnd, findEnds, type Story, storyOf, type Subject } from '../../journal/story.js';
+import { findEnd, findEnds } from '../../journal/last-end.js';
+import { type Story, storyOf, type Subject } from '../../journal/story.js';
 import { ownUnit } from '../args/process-filter.js';
 import { parseArguments } from '../args/parse-arguments.js';
 import { parseTime } from '../args/time.js';
@@ -17,7 +19,7 @@ import { MOST_LOOKED_AT, otherLines } from '../other-logs.js';
 import { describeError } from '../output/error-text.js';
 import { escapeText, toJsonLine } from '../output/escape.js';
 import { NAME_WIDTH } from '../output/exit-story.js';
-import { describeExit } from '../output/exit-table.js';
+import { describeAnswer, describeChild, describeExit } from '../output/exit-table.js';
 import { EXIT_FAILED, EXIT_NO_SUCH_PROCESS } from '../output/exit-codes.js';
 import { columnsOf, paragraph } from '../output/terminal-text.js';
 import { describeKept, describeMissing, tellWhy } from '../output/why-text.js';
@@ -31,10 +33,13 @@ that "exitwatch record" writes.
 Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
        exitwatch why --user-unit UNIT [OPTION]…
 
-  NAME             the last process with this name; if there is none, the last
-                   one that matches it as a pattern with *, ? or [a-z]. A name
-                   is the kernel's, or the program's file name. If none has it,
-                   the unit NAME.service, then the container NAME
+  NAME             the last process with this name that was killed, failed, was
+                   asked to end, or ended unseen; without one, the last one that
+                   exited with 0. If none has the name, those that match it as a
+                   pattern with *, ? or [a-z], the unit NAME.service, the
+                   container NAME, then those that called themselves so (their
+                   first argument), where arguments were recorded. A name is the kernel's, or the program's file
+                   name; exitwatch's own commands do not count
   PID              the last process with this pid
   UNIT             a unit of the system's systemd: nginx.service; or of the
                    manager of the user 1000: 1000:mail.service. Of its last run,
@@ -72,7 +77,7 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
       for await (const each of ends) {
         if (found && !json) process.stdout.write('\n');
         const story = await storyOf(journal, each.end, all ? null : subject, coverage);
-        print({ ...story, run: each.run }, json);
+        print({ ...story, run: each.run, later: each.later }, json);
         found = true;
       }
       if (found) break;
@@ -84,8 +89,18 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
       await sayStop(dir);
       return 0;
     }
+    const { called, names } = await nearest(journal, word, since);
+    if (called !== null) {
+      say(
+        `No process has the name ${JSON.stringify(word)}; this is the last one that called itself so.`,
+      );
+      print(await storyOf(journal, called, null, coverage), json);
+      await sayStop(dir);
+      return 0;
+    }
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
+    if (names.length > 0) say(`The nearest names in it: ${names.join(', ')}.`);
     await sayMissing(journal, subjects, since);
     const kept = coverage.kept(since);
     if (kept.some((each) => each !== null)) {
@@ -112,7 +127,7 @@ async function* lastEnd(journal: JournalDirectory, subject: Subject, since: Date
 }
 
 async function* allEnds(journal: JournalDirectory, subject: Subject, since: Date | undefined) {
-  for await (const end of findEnds(journal, subject, since)) yield { end, run: null };
+  for await (const end of findEnds(journal, subject, since)) yield { end, run: null, later: null };
 }
 
 function sayBegin(begins: Date): void {
@@ -142,8 +157,20 @@ function print(story: Story, json: boolean): void {
     return;
   }
   const columns = columnsOf(process.stdout);
-  const lines = [describeExit(story.end), ...tellWhy(story).trimEnd().split('\n')];
-  for (const line of lines) process.stdout.write(`${paragraph(line, columns, NAME_WIDTH)}\n`);
+  const write = (line: string) => process.stdout.write(`${paragraph(line, columns, NAME_WIDTH)}\n`);
+  const tell = (each: Story) => {
+    const { child } = each;
+    if (child === null) {
+      write(describeAnswer(each.end));
+    } else {
+      write(`${describeExit(each.end)}, as its child ${describeChild(child.end)} (likely why)`);
+      process.stdout.write('\n');
+      tell(child);
+      process.stdout.write('\n');
+    }
+    for (const line of tellWhy(each).trimEnd().split('\n')) write(line);
+  };
+  tell(story);
 }
 
 /** What can be known without us. */

@@ -11,7 +11,7 @@ import type { SignalSender } from '../../events/signal-event.js';
 import type { Usage } from '../../events/usage.js';
 import { sourceKind } from '../../sources/registry.js';
 
-import { describeCommand } from './command-text.js';
+import { describeCommand, isCalledTruly } from './command-text.js';
 import { escapeText } from './escape.js';
 import {
   describeNames,
@@ -33,7 +33,7 @@ export type Client = Pick<ExitEvent, 'pid' | 'name' | 'uid' | 'commandLine' | 's
 export function tellStory(event: ExitEvent, moreClients: readonly Client[] = []): string {
   return [
     row('process', describeIdentity(event)),
-    ...(event.commandLine === null ? [] : [row('command', describeCommand(event.commandLine))]),
+    ...describeArguments(event),
     ...(hasPlace(event) ? [row('in', describePlace(event))] : []),
     row('lived', describeRun(event)),
     ...(event.usage === null ? [] : [row('used', describeUsage(event.usage))]),
@@ -44,6 +44,16 @@ export function tellStory(event: ExitEvent, moreClients: readonly Client[] = [])
     row('gaps', describeGaps(event)),
     '',
   ].join('\n');
+}
+
+/** A process can choose its arguments. */
+function describeArguments({ commandLine, name, program }: ExitEvent): string[] {
+  if (commandLine === null) return [];
+  const [called = ''] = commandLine;
+  const what = describeCommand(commandLine);
+  return [
+    row('command', isCalledTruly(called, { name, program }) ? what : `${what}, as it calls itself`),
+  ];
 }
 
 function describeIdentity(event: ExitEvent): string {
@@ -125,8 +135,11 @@ function describeSenders(event: ExitEvent, moreClients: readonly Client[]): stri
     ...describeClients(each, isSame(each, ender) ? moreClients : []),
   ];
   return [
-    ...(sender === null ? describeNobody(event) : describe(sender, 'by')),
-    ...(raisedAfter === null ? [] : describe(raisedAfter, 'after')),
+    ...(sender === null
+      ? describeNobody(event)
+      : raisedAfter === null
+        ? describe(sender, 'by')
+        : [...describe(raisedAfter, 'by'), ...describe(sender, 'again')]),
     ...received.flatMap((each) => describe(each, 'before')),
   ];
 }

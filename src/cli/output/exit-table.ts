@@ -5,7 +5,13 @@ import type { JournalGap, JournalSkip } from '../../journal/index.js';
 
 import { commandForms } from './command-text.js';
 import { escapeText } from './escape.js';
-import { describeNames, describeSender, isBetterKnown, killerForms } from './sender-text.js';
+import {
+  describeNames,
+  describeSender,
+  isBetterKnown,
+  killerForms,
+  nameKiller,
+} from './sender-text.js';
 import { TableLayout } from './table-layout.js';
 import { paragraph } from './terminal-text.js';
 import { clock, span } from './times.js';
@@ -100,7 +106,7 @@ export class ExitTable {
    */
   #names(event: ExitEvent): string {
     if (event.commandLine !== null) {
-      return this.#layout.fitting('NAME', commandForms(event.commandLine));
+      return this.#layout.fitting('NAME', commandForms(event.commandLine, event));
     }
     const both = describeNames(event) ?? '-';
     const { name, program } = event;
@@ -182,13 +188,44 @@ export class ExitTable {
 
 /** An exit as a sentence. */
 export function describeExit(event: ExitEvent): string {
-  const known = event.name ?? event.program;
-  const name = known === null ? '' : ` (${escapeText(known)})`;
-  const lived =
-    event.startedAt === null
-      ? ''
-      : `, after ${span(event.exitedAt.getTime() - event.startedAt.getTime())}`;
-  return `${event.pid}${name} ${outcome(event)}${lived}`;
+  return `${subject(event)} ${outcome(event)}${lived(event, ', after ')}`;
+}
+
+/** The same, with who ended it: what somebody wants to know who asks about it. */
+export function describeAnswer(event: ExitEvent): string {
+  return `${subject(event)} ${answer(event)}${lived(event, '; it lived for ')}`;
+}
+
+/** An end as a part of a sentence: `4711 (server) was killed by SIGTERM`. */
+export function describeChild(event: ExitEvent): string {
+  const { how, signal } = event;
+  const what = how === 'killed' || how === 'dumped' ? `was killed by ${signal}` : outcome(event);
+  return `${subject(event)} ${what}`;
+}
+
+function subject({ pid, name, program }: ExitEvent): string {
+  const known = name ?? program;
+  return known === null ? String(pid) : `${pid} (${escapeText(known)})`;
+}
+
+function lived({ startedAt, exitedAt }: ExitEvent, before: string): string {
+  return startedAt === null ? '' : before + span(exitedAt.getTime() - startedAt.getTime());
+}
+
+function answer(event: ExitEvent): string {
+  const { how, pid, signal, oom, sender, raisedAfter } = event;
+  if (how === 'unknown') return `ended; how is not known (${event.unknownReason})`;
+  if (how === 'exited') {
+    const request = requestBefore(event);
+    const after = request && ` after ${request.signal} from ${nameKiller(request, pid)}`;
+    return outcome(event) + (after ?? '');
+  }
+  const core = how === 'dumped' ? ', and dumped core' : '';
+  if (oom === true) return `killed by the kernel, which was out of memory${core}`;
+  const killer = killerOf(event);
+  if (killer === null) return `killed by ${signal}; who sent it is not known${core}`;
+  const again = raisedAfter !== null && sender !== null ? ', which it caught and raised again' : '';
+  return `killed by ${signal} from ${nameKiller(killer, pid)}${again}${core}`;
 }
 
 function color(event: ExitEvent): Color {

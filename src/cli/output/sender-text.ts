@@ -7,7 +7,7 @@ import type { CgroupContainer } from '../../where/location.js';
 import { ownedText } from '../../where/owned-name.js';
 import { containerIdsOf, ownersOf, type Whereabouts } from '../../where/whereabouts.js';
 
-import { commandForms } from './command-text.js';
+import { commandForms, isCalledTruly, MULTI_CALL } from './command-text.js';
 import { escapeText } from './escape.js';
 import { span } from './times.js';
 import { wordsFor } from './words.js';
@@ -34,18 +34,40 @@ function senderForms(sender: SignalSender, pid: number): Forms {
   return names.map((who) => who + how) as Forms;
 }
 
+/** The same in a sentence: `bash deploy.sh (pid 974, uid 0)`. */
+export function nameKiller(sender: SignalSender, pid: number): string {
+  if (sender.pid === null) return wordsFor(IN_SENTENCE, sender.origin);
+  if (sender.pid === pid) return 'itself';
+  const { commandLine, uid } = sender;
+  const known = { ...sender, uid: null };
+  const forms =
+    commandLine === null ? [describeBestNames(sender)] : commandForms(commandLine, known);
+  const [whole = ''] = forms;
+  const what = whole.length <= LONGEST ? whole : (forms.find(isShort) ?? cut(whole));
+  return `${what} (pid ${sender.pid}, uid ${uid})`;
+}
+
+const IN_SENTENCE: Partial<Record<SignalSender['origin'], string>> = {
+  fault: 'a fault of its own',
+  timer: 'its own timer',
+  kernel: 'the kernel',
+};
+
+/** How much of a command line a sentence has. */
+const LONGEST = 60;
+const isShort = (form: string) => form.length <= LONGEST;
+const cut = (form: string) => `${form.slice(0, LONGEST - 1)}…`;
+
 /** By its command line if that is known, otherwise by its names. */
 function whoForms(sender: SignalSender & { pid: number }): string[] {
   const { pid, commandLine } = sender;
-  const forms = commandLine === null ? [describeBestNames(sender)] : commandForms(commandLine);
+  const forms =
+    commandLine === null ? [describeBestNames(sender)] : commandForms(commandLine, sender);
   return forms.map((what) => `${pid} ${what}`);
 }
 
 /** Node.js 24 and later name the thread that runs main(), and thus the process, so. */
 const MAIN_THREAD = 'MainThread';
-
-/** Programs that do what the name they are called by says. */
-const MULTI_CALL = /^(busybox|toybox|coreutils)$/;
 
 /** Whether the name says more than the program: that of a script, or of a shell as it was called. */
 export function isBetterKnown(name: string, program: string): boolean {
@@ -53,9 +75,15 @@ export function isBetterKnown(name: string, program: string): boolean {
   return MULTI_CALL.test(program) || grammarOf(program) !== null;
 }
 
-/** The name of a sender, plus its program if that adds something. */
-function describeBestNames({ name, program }: { name: string; program: string | null }): string {
-  const isEnough = program === null || isBetterKnown(name, program);
+/** The name of a sender, plus its program if that adds something: a process can choose its name. */
+export function describeBestNames({
+  name,
+  program,
+}: {
+  name: string;
+  program: string | null;
+}): string {
+  const isEnough = program === null || isCalledTruly(name, { name, program });
   return describeNames({ name, program: isEnough ? null : program }) ?? '';
 }
 

@@ -19,9 +19,9 @@ const MOST_NAMED = 5;
 export function tellWhy(story: Story): string {
   const { end } = story;
   return [
+    ...describePassed(story),
     tellStory(end, story.clients.map(asClient)).trimEnd(),
     ...describeCgroup(story.end),
-    ...describeEnderEnd(story),
     ...listed('also', `by ${SAME_SENDER} (sure)`, end, story.sameEnder),
     ...listed('also', `by ${SAME_SENDER} (likely: the same pid)`, end, story.likelySameEnder),
     ...listed('near', `in the same ${placeOf(end)} within 10 s (sure)`, end, story.samePlace),
@@ -30,8 +30,16 @@ export function tellWhy(story: Story): string {
     ...describeLater(story),
     ...describeKeeps(story),
     ...describeRun(story),
+    ...describeEnderEnd(story),
     '',
   ].join('\n');
+}
+
+/** What was passed over, because nobody asks about it. */
+function describePassed({ later }: Story): string[] {
+  if (later === null) return [];
+  const ends = later.count === 1 ? '1 later end' : `${later.count} later ends`;
+  return [row('later', `${ends} exited 0: --all`)];
 }
 
 function asClient(exit: JournalExit): Client {

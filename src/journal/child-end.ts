@@ -70,5 +70,5 @@ function isWrapper(end: JournalExit): boolean {
 }
 
 function isShell(name: string): boolean {
-  return /sh$/.test(name) && grammarOf(name) !== null;
+  return name.endsWith('sh') && grammarOf(name) !== null;
 }

@@ -2,8 +2,8 @@ import type { JournalDirectory } from './journal-directory.js';
 import { endOfLastRun, isOfInterest } from './last-run.js';
 import { momentOf, msBetween } from './moments.js';
 import { isOwnEnd, isOwnName } from './own-ends.js';
-import { type Question, readEnds, readEndsBackwards } from './read-journal.js';
-import type { JournalExit, JournalRow } from './rows.js';
+import { exitsIn, type Question, readEnds, readEndsBackwards } from './read-journal.js';
+import type { JournalExit } from './rows.js';
 import type { Later, Run, Story, Subject } from './story.js';
 
 /** The last end of a subject. */
@@ -100,10 +100,6 @@ export async function* findEnds(
   since: Date | undefined,
 ): AsyncGenerator<JournalExit> {
   yield* exitsIn(readEnds(journal, { ...subject, ...timesOf(since) }));
-}
-
-export async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<JournalExit> {
-  for await (const row of rows) if (row.event === 'exit') yield row;
 }
 
 function timesOf(since: Date | undefined): Pick<Question, 'since'> {

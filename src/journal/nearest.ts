@@ -5,10 +5,9 @@ import { ownedText } from '../where/owned-name.js';
 import { ownedUnitOf } from '../where/whereabouts.js';
 
 import type { JournalDirectory } from './journal-directory.js';
-import { exitsIn } from './last-end.js';
 import { isOfInterest } from './last-run.js';
 import { isOwnEnd } from './own-ends.js';
-import { readEndsBackwards } from './read-journal.js';
+import { exitsIn, readEndsBackwards } from './read-journal.js';
 import type { JournalExit } from './rows.js';
 import { namesOf } from './terms.js';
 

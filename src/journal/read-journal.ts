@@ -7,7 +7,7 @@ import { FollowedRows, isSeqAt, seqAfter } from './followed-rows.js';
 import { InOrder } from './in-order.js';
 import { JournalDirectory, journalError } from './journal-directory.js';
 import { type JournalQuery, Query, type RowKind } from './query.js';
-import type { JournalRow } from './rows.js';
+import type { JournalExit, JournalRow } from './rows.js';
 import { type Block, isDamage, SegmentReader } from './segment-reader.js';
 
 const NEWLINE = 0x0a;
@@ -50,6 +50,11 @@ export function readEnds(
   question: Question,
 ): AsyncIterableIterator<JournalRow> {
   return read(queryOf(directory, question, 'ends'), directory);
+}
+
+/** The ends among rows. @internal */
+export async function* exitsIn(rows: AsyncIterable<JournalRow>): AsyncGenerator<JournalExit> {
+  for await (const row of rows) if (row.event === 'exit') yield row;
 }
 
 /** The same for what is no end: gaps, and what was counted. @internal */

@@ -5,13 +5,12 @@ import { dayBeforeOf, endsBefore, missingBefore } from './before.js';
 import type { Coverage } from './coverage.js';
 import type { JournalDirectory } from './journal-directory.js';
 import { isEndedBy } from './child-end.js';
-import { exitsIn } from './last-end.js';
 import { type Missing, missingAmong, NOTHING } from './missing.js';
 import { areWithin, bootOf, type Moment, momentOf, msBetween, startOf } from './moments.js';
 import { isOwnEnd } from './own-ends.js';
 import { isSamePlace } from './places.js';
 import type { JournalQuery } from './query.js';
-import { readEnds, readRows } from './read-journal.js';
+import { exitsIn, readEnds, readRows } from './read-journal.js';
 import type { JournalExit, JournalGap, JournalRow } from './rows.js';
 import { enderOf, namesOf } from './terms.js';
 

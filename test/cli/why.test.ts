@@ -475,8 +475,7 @@ test('an end of a program with a longer name is not taken for that of another', 
 });
 
 describe('of a name, the end is told that somebody asks about', () => {
-  const job = (i: number, more: object = {}) =>
-    endOf(i, { name: 'job', program: 'job', ...more } as Partial<ExitEvent>);
+  const job = (i: number, more: object = {}) => endOf(i, { name: 'job', program: 'job', ...more });
   const request = (i: number) => {
     const { sender } = killedBy('deploy.sh', 4711, i);
     return { signalsReceived: sender == null ? [] : [sender] };
@@ -486,14 +485,14 @@ describe('of a name, the end is told that somebody asks about', () => {
     endOf(i, {
       ...{ name: 'node', program: 'node', exitCode: 127 },
       commandLine: ['/usr/bin/node', '/usr/bin/exitwatch', 'why', 'hupjob'],
-    } as Partial<ExitEvent>);
+    });
   const helper = (i: number) =>
     endOf(i, {
       name: 'ps',
       program: 'ps',
       parentName: 'exitwatch-cli',
       exitCode: 1,
-    } as Partial<ExitEvent>);
+    });
 
   test.each<[string, ExitEvent[], string, string, string | undefined]>([
     ['killed', [job(1, killedBy('x', 9, 1)), job(2), job(3)], 'job', '1001 ', '2 later ends'],
@@ -562,7 +561,7 @@ describe('of a name that no end has', () => {
       program: 'sleep',
       commandLine,
       exitCode: i === 2 ? 1 : 0,
-    } as Partial<ExitEvent>);
+    });
 
   test.each([
     ['pdeath', ['pdeath', '100']],
@@ -607,12 +606,12 @@ describe('what ended as its child did is told with the story of that', () => {
       name: 'sh',
       program: 'dash',
       ...more,
-    } as Partial<ExitEvent>);
+    });
   const child = (more: object, i = 10) =>
     endOf(i, {
       ...{ pid: 501, id: '8a68af16253b-501-1', name: 'server', program: 'server', parentPid: 500 },
       ...more,
-    } as Partial<ExitEvent>);
+    });
   const killed = killedBy('deploy.sh', 4711, 10);
   const again = { ...killed, sender: { ...killed.sender, pid: 500 } };
 
@@ -692,7 +691,7 @@ describe('what ended as its child did is told with the story of that', () => {
       name: 'sudo',
       program: 'sudo',
       exitCode: 143,
-    } as Partial<ExitEvent>);
+    });
     await withJournal(
       [child(killed), parent({ exitCode: 143, parentPid: 499 }), outermost],
       async (ask) => {

@@ -10,6 +10,8 @@ const HELPERS: readonly string[] = ['systemctl', 'journalctl', 'ps', 'id'];
 /** Where the command is, installed or in a clone. */
 const OWN_PROGRAM = /(?:^|\/)(?:exitwatch|exitwatch\/dist\/cli\/main\.js)$/;
 
+const RUNTIME = /(?:^|\/)(?:node|nodejs|bun)$/;
+
 /**
  * Whether it is the end of one of exitwatch's own commands or helpers, about which nobody asks: as it seems, because anybody
  * can take such a name.
@@ -18,7 +20,8 @@ export function isOwnEnd({ name, parentName, commandLine }: ExitEvent): boolean 
   if (name !== null && OWN_NAME.test(name)) return true;
   if (parentName === COMMAND_NAME && name !== null && HELPERS.includes(name)) return true;
   // Earlier versions did not take a name of their own.
-  return commandLine?.slice(0, 2).some((argument) => OWN_PROGRAM.test(argument)) === true;
+  const [called = '', script = ''] = commandLine ?? [];
+  return OWN_PROGRAM.test(called) || (RUNTIME.test(called) && OWN_PROGRAM.test(script));
 }
 
 /** Whether a name is one of exitwatch's own: then its ends are asked about. */

@@ -535,6 +535,13 @@ describe('of a name, the end is told that somebody asks about', () => {
       undefined,
     ],
     [
+      'what was run with a file of exitwatch',
+      [endOf(1, { name: 'vim', program: 'vim', commandLine: ['vim', '/usr/bin/exitwatch'] })],
+      'vim',
+      '1001 (vim)',
+      undefined,
+    ],
+    [
       'not a helper',
       [endOf(1, { name: 'ps', program: 'ps' }), helper(2)],
       'ps',

@@ -28,6 +28,8 @@ export interface Nearest {
   names: string[];
 }
 
+export const NOTHING_NEAR: Nearest = { called: null, names: [] };
+
 /**
  * Looks where the index does not help: at what processes called themselves, which they can choose, and at similar names.
  *

@@ -63,7 +63,8 @@ test('history shows command lines in the width that the terminal has', async () 
   {
     await using journal = new JournalWriter({ dir: folder.journal });
     journal.append(endOf(1));
-    journal.append(endOf(2, { commandLine: ['sleep', '31536000', '1', '2', '3', '4'] }));
+    const commandLine = ['sleep', '31536000', '1', '2', '3', '4'];
+    journal.append(endOf(2, { name: 'sleep', program: 'sleep', commandLine }));
   }
   const history = `${process.execPath} ${MAIN} history --state-dir ${folder.path}`;
   const terminal = new LineProcess('script', ['-qec', `stty cols 160; ${history}`, '/dev/null']);

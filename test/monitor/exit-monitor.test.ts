@@ -421,6 +421,7 @@ describeForEachFilter((filter) => {
     const received = event.signalsReceived.map((sent) => ({
       ...sent,
       sentAt: sent.sentAt.toISOString(),
+      ...(sent.pid === null ? {} : { startedAt: sent.startedAt?.toISOString() ?? null }),
     }));
     const dates = {
       sender: received[0] ?? null,
@@ -428,6 +429,7 @@ describeForEachFilter((filter) => {
       exitedAt: event.exitedAt.toISOString(),
       startedAt: event.startedAt?.toISOString(),
       tracedSince: event.tracedSince?.toISOString() ?? null,
+      requestsSince: event.requestsSince?.toISOString() ?? null,
     };
     expect(copy).toEqual({ ...event, ...dates });
   });

@@ -5,7 +5,7 @@ import { literally } from '../../common/name-pattern.js';
 import { Coverage } from '../../journal/coverage.js';
 import { JournalDirectory } from '../../journal/journal-directory.js';
 import { missingAmong } from '../../journal/missing.js';
-import { nearest } from '../../journal/nearest.js';
+import { nearest, NOTHING_NEAR } from '../../journal/nearest.js';
 import { readRows } from '../../journal/read-journal.js';
 import { findEnd, findEnds } from '../../journal/last-end.js';
 import { type Story, storyOf, type Subject } from '../../journal/story.js';
@@ -89,7 +89,8 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
       await sayStop(dir);
       return 0;
     }
-    const { called, names } = await nearest(journal, word, since);
+    // The answer does not depend on what cannot be read.
+    const { called, names } = await nearest(journal, word, since).catch(() => NOTHING_NEAR);
     if (called !== null) {
       say(
         `No process has the name ${JSON.stringify(word)}; this is the last one that called itself so.`,

@@ -585,7 +585,7 @@ describe('of a name that no end has', () => {
     ]);
     const { code, lines, stderr } = await call('why', word, '--state-dir', folder.path);
     expect(code).toBe(0);
-    expect(stderr).toContain(`No process has the name "${word}"; this is the last one that called`);
+    expect(stderr).toContain(`The journal has no end of "${word}"; this process called itself so.`);
     expect(lines[0]).toBe('1002 (sleep) exited 1; it lived for 0.50s');
     expect(lines.find((line) => line.startsWith('command '))).toMatch(/, as it calls itself$/);
   });

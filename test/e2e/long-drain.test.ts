@@ -37,6 +37,9 @@ const serverArgs = (seconds: number, how: 'exit' | 'raise' | 'reload') => [
   ...[String(seconds), how],
 ];
 
+/** Others may have had a pid before, or get it later. */
+const OURS = ['--parent', String(process.pid)];
+
 async function serve(seconds: number, how: 'exit' | 'raise' | 'reload'): Promise<LineProcess> {
   const [command = '', ...args] = serverArgs(seconds, how);
   const server = new LineProcess(command, args);
@@ -63,7 +66,7 @@ itAsRecorder(
     await downtime.start();
     const [command = '', ...args] = serverArgs(DRAIN_SECONDS, 'exit');
     await using host = await SuperviseHost.of({ name: 'web', command, args });
-    const watch = exitwatch('watch', '--parent', String(process.pid));
+    const watch = exitwatch('watch', ...OURS);
     await watching(watch);
     const { pid: service } = await host.phase('web', 'running');
     const exits = await serve(DRAIN_SECONDS, 'exit');
@@ -109,11 +112,13 @@ itAsRecorder(
 
     const inJournal = async ({ dir, stateDir }: TestRecord, { pid }: { pid: number }) => {
       const end = await until(`the end of ${pid} in the journal`, async () => {
-        for await (const row of readJournal({ dir, pid })) if (row.event === 'exit') return row;
+        for await (const row of readJournal({ dir, pid })) {
+          if (row.event === 'exit' && row.parentPid === process.pid) return row;
+        }
         return null;
       });
-      const history = await call('history', '--state-dir', stateDir, '--pid', String(pid));
-      const why = await call('why', '--state-dir', stateDir, String(pid));
+      const history = await call('history', '--state-dir', stateDir, '--pid', String(pid), ...OURS);
+      const why = await call('why', '--all', '--state-dir', stateDir, String(pid));
       return { end, history: history.lines.at(-1), why: why.lines.join('\n') };
     };
     const found = await inJournal(record, exits);

@@ -63,7 +63,7 @@ itAsRecorder(
     expect(times).toEqual(times.toSorted((a, b) => a - b));
     const [pid = 0] = report.at(-1) ?? [];
     const why = await call('why', String(pid), '--state-dir', record.stateDir);
-    expect(why.lines[0]).toMatch(new RegExp(`^${pid} .* exited ${(EXITS - 1) % 128}, `));
+    expect(why.lines[0]).toMatch(new RegExp(`^${pid} .* exited ${(EXITS - 1) % 128}; `));
   },
   120_000 + ROUNDS * 30_000,
 );

@@ -185,6 +185,15 @@ void ThreadGroupAggregator::OnHandleReady(int32_t pid, uint64_t alive_since_ns) 
 void ThreadGroupAggregator::Adopt(const GroupIdentity& identity, ProcessWitness::Handle handle,
                                   uint64_t alive_ns, ThreadGroup::Cause cause) {
   ThreadGroup& group = Group(identity.pid);
+  // Its exit event came before it was known here: it was being watched while it exited.
+  const bool is_unclaimed = group.stage == Stage::kDead && !HasHandle(group) &&
+                            !group.HasIdentity() &&
+                            identity.start_ticks <= witness_.TickOf(group.events.leader_ns);
+  if (is_unclaimed) {
+    group.Expect({EventOwner::Certainty::kKnown, identity, {}});
+    stages_.AddHandle(group, handle);
+    return;
+  }
   if (HasHandle(group) || group.stage == Stage::kDead) {
     witness_.Close(handle);
     return;

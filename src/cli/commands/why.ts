@@ -37,9 +37,10 @@ Usage: exitwatch why NAME|PID|UNIT|CONTAINER [OPTION]…
                    asked to end, or ended unseen; without one, the last one that
                    exited with 0. If none has the name, those that match it as a
                    pattern with *, ? or [a-z], the unit NAME.service, the
-                   container NAME, then those that called themselves so (their
-                   first argument), where arguments were recorded. A name is the kernel's, or the program's file
-                   name; exitwatch's own commands do not count
+                   container NAME, then those that called themselves so by their
+                   first argument, where arguments were recorded. A name is the
+                   kernel's, or the program's file name; exitwatch's own commands
+                   do not count
   PID              the last process with this pid
   UNIT             a unit of the system's systemd: nginx.service; or of the
                    manager of the user 1000: 1000:mail.service. Of its last run,
@@ -92,9 +93,7 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     // The answer does not depend on what cannot be read.
     const { called, names } = await nearest(journal, word, since).catch(() => NOTHING_NEAR);
     if (called !== null) {
-      say(
-        `No process has the name ${JSON.stringify(word)}; this is the last one that called itself so.`,
-      );
+      say(`The journal has no end of ${JSON.stringify(word)}; this process called itself so.`);
       print(await storyOf(journal, called, null, coverage), json);
       await sayStop(dir);
       return 0;

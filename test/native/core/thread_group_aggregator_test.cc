@@ -1101,6 +1101,34 @@ void AnEventThatOnlyItsWatcherAwaitedIsNotRemembered() {
   CHECK_EQUAL(scene.ends[1].status, 0x100);
 }
 
+// It was being watched while it exited: nobody knew it when its exit event came.
+void AnExitThatCameBeforeItsProcessWasKnownIsItsOwn() {
+  Scene scene;
+  scene.witness.now_ns = 150 * kMs;  // it started in tick 10
+  scene.Process(10, ProcessState::kGone);
+  scene.Exit(10, 10, 0);
+  scene.Pass(100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 0u);  // another thread may have had another code
+  scene.Process(100, ProcessState::kGone).inode = 7;
+  scene.witness.open++;
+  scene.aggregator.Adopt({10, 10, 7}, 100, scene.witness.now_ns, ThreadGroup::Cause::kWatched);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 1u);
+  CHECK_EQUAL(scene.ends[0].inode, 7u);
+
+  // That of a process which had the pid earlier is not.
+  scene.Process(20, ProcessState::kGone);
+  scene.Exit(20, 20, 0);
+  scene.Pass(100 * kMs);
+  scene.Process(120, ProcessState::kGone).inode = 8;
+  scene.witness.open++;
+  scene.aggregator.Adopt({20, 10'000, 8}, 120, scene.witness.now_ns, ThreadGroup::Cause::kWatched);
+  scene.Pass(1100 * kMs);
+  CHECK_EQUAL(scene.ends.size(), 2u);
+  CHECK_EQUAL(scene.ends[1].inode, 0u);
+  CHECK_EQUAL(scene.witness.open, 0);
+}
+
 void AProcessFoundAliveWaitsForItsRecord() {
   Scene scene;
   scene.aggregator.SetStream(StreamKind::kGroups);
@@ -1318,6 +1346,7 @@ void test::ThreadGroupAggregatorTests() {
   AProcessFoundWithoutItsFirstThreadEndsAsTheOthersReport();
   AnEventMayBeLateIfOnlyItHasTheStatus();
   AnEventThatOnlyItsWatcherAwaitedIsNotRemembered();
+  AnExitThatCameBeforeItsProcessWasKnownIsItsOwn();
   AProcessFoundAliveWaitsForItsRecord();
   ContradictoryCodesMakeTheStatusUnknown();
   WithoutAnInodeTheStartTimeIdentifiesAZombie();

@@ -58,18 +58,24 @@ async function endOfName(journal: JournalDirectory, query: Question): Promise<La
   // A pid is that of one process after the other.
   if (name !== undefined) {
     const { latest, later } = await latestOf(journal, query, isAsked, isOthers);
-    if (latest !== null) return { end: latest, run: null, later: later.count > 0 ? later : null };
-    const { latest: good } = await latestOf(journal, query, isOthers);
-    if (good !== null) return { end: good, run: null, later: null };
+    const isPassed = later.count > 0 || later.own > 0;
+    if (latest !== null) return { end: latest, run: null, later: isPassed ? later : null };
+    const { latest: good, later: before } = await latestOf(journal, query, isOthers, isOthers);
+    if (good !== null) {
+      const { own } = before;
+      const isTold = own > 0 || later.isCut;
+      return { end: good, run: null, later: isTold ? { count: 0, own, isCut: later.isCut } : null };
+    }
   }
   const { latest } = await latestOf(journal, query, () => true);
   return latest && { end: latest, run: null, later: null };
 }
 
 /**
- * The latest end of this kind, and how many later ones there are that count.
+ * The latest end of this kind, and what was passed over.
  *
  * @param isIt whether it is of this kind
+ * @param isCounted whether it is not one of exitwatch itself
  */
 async function latestOf(
   journal: JournalDirectory,
@@ -79,18 +85,21 @@ async function latestOf(
 ) {
   let latest: JournalExit | null = null;
   let looked = 0;
-  let count = 0;
+  const later: Later = { count: 0, own: 0, isCut: false };
   for await (const end of exitsIn(readEndsBackwards(journal, query))) {
     // Rows are nearly in order.
     if (latest !== null && msBetween(momentOf(end), momentOf(latest)) > LATE_MS) break;
-    if (++looked > MOST_LOOKED_AT) break;
+    if (++looked > MOST_LOOKED_AT) {
+      later.isCut = true;
+      break;
+    }
     if (!isIt(end)) {
-      if (latest === null && isCounted(end)) count++;
+      if (latest === null) later[isCounted(end) ? 'count' : 'own']++;
     } else if (latest === null || msBetween(momentOf(latest), momentOf(end)) > 0) {
       latest = end;
     }
   }
-  return { latest, later: { count } };
+  return { latest, later };
 }
 
 /** All ends of the subject, the oldest first. */

@@ -55,9 +55,14 @@ export interface Story {
   later: Later | null;
 }
 
-/** Later ends of the same name about which nobody asks: they exited with 0, and nobody had asked them to. */
+/** What was passed over to find an end of a name that somebody asks about. */
 export interface Later {
+  /** Later ends that exited with 0 though nobody had asked them to. */
   count: number;
+  /** Later ends that have the names of exitwatch's own commands and helpers, which anybody can take. */
+  own: number;
+  /** There were so many that earlier ones were not looked at: one of them may be of interest. */
+  isCut: boolean;
 }
 
 /** A run of a unit or container that has not ended. */

@@ -525,14 +525,14 @@ describe('of a name, the end is told that somebody asks about', () => {
       [job(1, { program: 'node' }), own(2)],
       'node',
       '1001 (job)',
-      undefined,
+      '1 later end had the name of a command of exitwatch',
     ],
     [
       'not an earlier exitwatch',
       [job(1, { program: 'node' }), earlierOwn(2)],
       'node',
       '1001 (job)',
-      undefined,
+      '1 later end had the name of a command of exitwatch',
     ],
     [
       'what was run with a file of exitwatch',
@@ -546,7 +546,7 @@ describe('of a name, the end is told that somebody asks about', () => {
       [endOf(1, { name: 'ps', program: 'ps' }), helper(2)],
       'ps',
       '1001 (ps)',
-      undefined,
+      '1 later end had the name of a command of exitwatch',
     ],
     ['exitwatch, if that was asked', [own(1)], 'exitwatch-cli', '1001 (exitwatch-cli)', undefined],
     ['exitwatch, if there is no other', [own(1)], 'node', '1001 (exitwatch-cli)', undefined],
@@ -555,7 +555,7 @@ describe('of a name, the end is told that somebody asks about', () => {
       const [first = '', second = ''] = await ask(word);
       expect(first.startsWith(head)).toBe(true);
       expect(second.startsWith('later ') ? second : undefined).toEqual(
-        later && `later    ${later} exited 0: --all`,
+        later && `later    ${later.includes('had') ? later : `${later} exited 0`}: --all`,
       );
     });
   });
@@ -603,6 +603,40 @@ describe('of a name that no end has', () => {
     expect(await ask('dbus.service')).toContain('The nearest names in it: 1000:dbus.service.');
     expect(await ask('something')).not.toContain('nearest');
   });
+});
+
+test('so many good ends that earlier ones were not looked at are not said to be all', async () => {
+  using folder = new Folder();
+  {
+    await using journal = new JournalWriter({ dir: folder.journal });
+    for (let i = 0; i <= 20_000; i++) {
+      const exitCode = i === 0 ? 1 : 0;
+      journal.append(endOf(i, { name: 'job', program: 'job', exitCode }));
+      if (i % 1000 === 0) await journal.flush();
+    }
+  }
+  const { lines } = await call('why', 'job', '--state-dir', folder.path);
+  expect(lines.slice(0, 2)).toEqual([
+    '21000 (job) exited 0; it lived for 0.50s',
+    'later    earlier ends, of which one may have failed, were not looked at: --all',
+  ]);
+});
+
+test('who raises a signal is not said to have done so on its own before anybody looked', async () => {
+  const { sender } = killedBy('node', 1001, 1);
+  const itself = { how: 'killed', exitCode: null, signal: 'SIGTERM', sender } as Partial<ExitEvent>;
+  const since = endOf(0).exitedAt;
+  for (const [startedAt, isTold] of [
+    [since, false],
+    [new Date(since.getTime() - 60_000), true],
+  ] as const) {
+    const end = endOf(1, { ...itself, startedAt, requestsSince: since });
+    await withJournal([end], async (ask) => {
+      const lines = await ask('1001');
+      const what = `         what it was sent before ${since.toISOString()} is not known`;
+      expect(lines.includes(what)).toBe(isTold);
+    });
+  }
 });
 
 describe('what ended as its child did is told with the story of that', () => {

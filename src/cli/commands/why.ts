@@ -91,7 +91,11 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
       return 0;
     }
     // The answer does not depend on what cannot be read.
-    const { called, names } = await nearest(journal, word, since).catch(() => NOTHING_NEAR);
+    const unread: string[] = [];
+    const { called, names } = await nearest(journal, word, since).catch((error: unknown) => {
+      unread.push(describeError(error));
+      return NOTHING_NEAR;
+    });
     if (called !== null) {
       say(`The journal has no end of ${JSON.stringify(word)}; this process called itself so.`);
       print(await storyOf(journal, called, null, coverage), json);
@@ -101,6 +105,7 @@ export async function whyCommand(args: readonly string[]): Promise<number> {
     const when = since === undefined ? '' : ` since ${since.toISOString()}`;
     say(`exitwatch: the journal has no end of ${JSON.stringify(word)}${when}`);
     if (names.length > 0) say(`The nearest names in it: ${names.join(', ')}.`);
+    for (const why of unread) say(`What processes called themselves is not known: ${why}`);
     await sayMissing(journal, subjects, since);
     const kept = coverage.kept(since);
     if (kept.some((each) => each !== null)) {

@@ -138,7 +138,7 @@ function describeSenders(event: ExitEvent, moreClients: readonly Client[]): stri
     ...(sender === null
       ? describeNobody(event)
       : raisedAfter === null
-        ? describe(sender, 'by')
+        ? [...describe(sender, 'by'), ...describeEarlier(event, sender)]
         : [...describe(raisedAfter, 'by'), ...describe(sender, 'again')]),
     ...received.flatMap((each) => describe(each, 'before')),
   ];
@@ -165,6 +165,12 @@ function describeNobody(event: ExitEvent): string[] {
       ? row('by', `${what}; ${describeSilence(event)}`)
       : row('by', `${what}, after what follows${describeUnseen(event)}`),
   ];
+}
+
+/** It may have raised again what it was sent before anybody looked. */
+function describeEarlier(event: ExitEvent, { pid }: SignalSender): string[] {
+  const unseen = pid === event.pid ? describeUnseen(event) : '';
+  return unseen === '' ? [] : [row('', unseen.slice(2))];
 }
 
 /** Earlier requests than those that are known. */

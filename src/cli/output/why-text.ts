@@ -38,8 +38,14 @@ export function tellWhy(story: Story): string {
 /** What was passed over, because nobody asks about it. */
 function describePassed({ later }: Story): string[] {
   if (later === null) return [];
-  const ends = later.count === 1 ? '1 later end' : `${later.count} later ends`;
-  return [row('later', `${ends} exited 0: --all`)];
+  const { count, own, isCut } = later;
+  const ends = (number: number) => (number === 1 ? '1 later end' : `${number} later ends`);
+  const parts = [
+    ...(count === 0 ? [] : [`${ends(count)} exited 0`]),
+    ...(own === 0 ? [] : [`${ends(own)} had the name of a command of exitwatch`]),
+    ...(isCut ? ['earlier ends, of which one may have failed, were not looked at'] : []),
+  ];
+  return [row('later', `${parts.join('; ')}: --all`)];
 }
 
 function asClient(exit: JournalExit): Client {
